@@ -109,7 +109,7 @@ impl Object for Domain {
 
     fn release(&self) {
         self.fabric.release();
-        // Somebody else may close the fabric now, and unload the module.
+        // The fabric may be closed by others now, and the module unloaded.
         fsleep(Delta::from_millis(500));
     }
 }

@@ -651,7 +651,7 @@ impl<D> Memory<D> {
         }
     }
 
-    /// Returns the address of the first byte, to be told; 0 if it has none.
+    /// Returns the address of the first byte, for display only; 0 if it has none.
     pub fn address(&self) -> usize {
         let first = match &self.ranges {
             Ranges::Owned(_) | Ranges::OwnedPieces(_) => None,

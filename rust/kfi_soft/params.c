@@ -32,7 +32,7 @@ static int kfi_soft_address_set(const char *val, const struct kernel_param *kp)
 {
 	switch (kfi_soft_params_stage) {
 	case KFI_SOFT_PARAMS_EARLY:
-		/* Somebody has found the file of a module that is yet to be initialised. */
+		/* The file can be found before the module is initialised. */
 		if (*val == '+' || *val == '-')
 			return -EINVAL;
 		return param_set_copystring(val, kp);

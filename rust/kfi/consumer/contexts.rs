@@ -3,10 +3,10 @@
 //! Contexts of operations.
 //!
 //! To a provider the context of an operation is a pointer: one that it does not look behind, or, if
-//! the operation is triggered, that of a `struct kfi_triggered_context`. Flags
-//! decide which of the two it is, and another thread may be changing these. So the context of an operation always is such a structure,
-//! kept here, and never a number of the user's; without a condition it has an event type that does
-//! not exist, with which no provider takes the operation for a triggered one.
+//! the operation is triggered, that of a `struct kfi_triggered_context`. Flags decide which of the two
+//! it is, and another thread may be changing these. So the context of an operation always is such a
+//! structure, kept here, and never a number of the user's; without a condition it has an event type
+//! that does not exist, with which no provider takes the operation for a triggered one.
 //!
 //! The user knows an operation by a number. All operations of an owner with the same number have the
 //! same structure, unless it has a condition. It is freed when as many completions were seen as there

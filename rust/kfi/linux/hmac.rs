@@ -49,7 +49,7 @@ impl HmacKey {
         // SAFETY: There is memory for a context, and the key is one by the type invariants.
         unsafe { bindings::hmac_sha256_init(context, &raw const *self.0) };
         for part in parts {
-            // SAFETY: It was initialised, and the part has so many bytes.
+            // SAFETY: It was initialised, and `part` has that many bytes.
             unsafe { bindings::hmac_sha256_update(context, part.as_ptr(), part.len()) };
         }
         let mut mac = [0; MAC_LEN];
@@ -70,7 +70,7 @@ impl Drop for HmacKey {
 
 /// Returns whether two codes are the same; how long that takes says nothing about where they differ.
 pub fn is_same(one: &Mac, other: &Mac) -> bool {
-    // SAFETY: Both have so many bytes.
+    // SAFETY: Both have `MAC_LEN` bytes.
     !unsafe { bindings::differs(one.as_ptr().cast(), other.as_ptr().cast(), MAC_LEN) }
 }
 

@@ -75,7 +75,7 @@ impl<'a> RegionBuffers<'a> {
         self.buffers.len()
     }
 
-    /// Returns the address of the first byte, to be told; 0 if it has none.
+    /// Returns the address of the first byte, for display only; 0 if it has none.
     pub fn address(&self) -> usize {
         self.buffers.address()
     }

@@ -17,7 +17,7 @@
 //!
 //! No type ensures that these are dropped when the memory is the consumer's again without an end that
 //! was told: of an operation that failed to be posted, when an endpoint is closed, and when deferred
-//! work is taken back. One that is kept beyond that uses freed memory. That, and everything else
+//! work is taken back. One that is kept beyond that uses freed memory. This, and everything else
 //! that no type ensures, is the contract of [`EndpointOps`], [`CounterOps`] and [`EventQueueOps`].
 //!
 //! [`EndpointOps`]: super::EndpointOps
@@ -273,7 +273,7 @@ impl Incoming {
         self.memory.len()
     }
 
-    /// Returns the address of the first byte, to be told; 0 if it has none.
+    /// Returns the address of the first byte, for display only; 0 if it has none.
     pub fn address(&self) -> usize {
         self.memory.address()
     }

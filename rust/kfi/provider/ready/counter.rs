@@ -395,7 +395,7 @@ mod tests {
         let counter = counter(&domain, WaitAttr::Unspec)?;
         assert_eq!(wait(&counter, 0, 0), Ok(()));
         assert_eq!(wait(&counter, 1, 2), Err(ETIMEDOUT));
-        // Nobody waits any more.
+        // There is no waiter left.
         assert_eq!(attention(&counter), u64::MAX);
         counter.set(3)?;
         assert_eq!(wait(&counter, 3, 0), Ok(()));
