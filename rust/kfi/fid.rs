@@ -34,7 +34,10 @@
 
 use core::{
     any::TypeId,
-    marker::PhantomData,
+    marker::{
+        PhantomData,
+        PhantomPinned, //
+    },
     ptr, //
 };
 use kernel::{
@@ -306,6 +309,7 @@ impl<'o, T: Object> NewFid<'o, T> {
                 data,
                 ending: Opaque::uninit(),
                 object <- object,
+                _pin: PhantomPinned,
                 _live: Live::new()?,
             }? Error),
             GFP_KERNEL,
@@ -420,6 +424,9 @@ pub struct Fid<T: Object> {
     ending: Opaque<bindings::rcu_work>,
     #[pin]
     object: T,
+    /// The object does not move, even one that nobody has opened yet.
+    #[pin]
+    _pin: PhantomPinned,
     /// Dropped last: the object is dropped by code of this module.
     _live: Live,
 }

@@ -8,6 +8,7 @@
 
 use core::{
     cell::Cell,
+    marker::PhantomPinned,
     ops::Deref, //
 };
 use kernel::{
@@ -104,6 +105,7 @@ impl<'a> RegionBuffers<'a> {
                 writable: self.writable,
                 users: Users::new_open(),
                 with <- with,
+                _pin: PhantomPinned,
             }? Error),
             flags,
         )?;
@@ -125,6 +127,9 @@ pub struct RegionMemory<T> {
     users: Users,
     #[pin]
     with: T,
+    /// The memory does not move to another region, as others look for it by this one.
+    #[pin]
+    _pin: PhantomPinned,
 }
 
 impl<T> RegionMemory<T> {

@@ -187,7 +187,7 @@ impl PartialOrd for Moment {
     }
 }
 
-/// What a request that is held waits for.
+/// The event for which a request that is held waits.
 #[derive(Clone, Copy)]
 enum Place {
     /// For its time; then it is carried. It is the first one of its pair.

@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-/// What a request has waited for until it was taken back from its receiver.
+/// The reason why a request has waited until it was taken back from its receiver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaits {
     /// Room for its completion, while which its time does not run.
