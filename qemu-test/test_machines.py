@@ -13,8 +13,9 @@ import contextlib
 import io
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
-from typing import List, Tuple
+from typing import Any, Callable, List, Tuple
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -23,6 +24,7 @@ import script
 
 machines = script.load(HERE / "machines")
 run = machines.run
+FAILED = machines.ktap.Outcome.FAILED
 
 KNOWN = "somebody-else\n^BUG: KASAN\nelsewhere\nwhy it is\n"
 REPORT = b"""\
@@ -61,6 +63,66 @@ class MemberTest(unittest.TestCase):
         title = "kernel log: somebody-else"
         self.assertEqual(self.results(1, KNOWN), [("a", "passed"), (title, "skipped")])
         self.assertEqual(self.results(2, KNOWN), [(f"machine 2: {title}", "skipped")])
+
+
+class FakeGuest(contextlib.AbstractContextManager):  # type: ignore[type-arg]
+    """A machine that prints what it is given, and then has ended so."""
+
+    def __init__(self, log: bytes, ending: Any) -> None:
+        self._log = log
+        self._ending = ending
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, _limit: float, _on_output: Callable[..., None], on_log: Callable[..., None]) -> Any:
+        on_log(self._log)
+        return self._ending
+
+
+class EmulatorTest(unittest.TestCase):
+    DIED = b"""\
+[    1.000000] Oops: int3: 0000 [#1] SMP
+[    1.000000] Code: 41 57 66 <90> e8
+"""
+
+    def run_member(self, *boots: Tuple[bytes, Any]) -> Tuple[List[str], int, bytes]:
+        """The failures of the second machine, how often it was booted, and its log."""
+        guests = iter([FakeGuest(log, ending) for log, ending in boots])
+        with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+            for stream in (contextlib.redirect_stdout, contextlib.redirect_stderr):
+                stack.enter_context(stream(io.StringIO()))
+            boot = stack.enter_context(
+                unittest.mock.patch.object(run, "boot", side_effect=lambda *_, **__: next(guests))
+            )
+            machine = run.Machine("qemu", Path("kernel"), "kernel", 64, 2, "")
+            machine.number = 2
+            options = argparse.Namespace(
+                transcript=False, timeout=60, machines=2, image=Path("image"), command=["a"]
+            )
+            log = Path(name) / "log"
+            member = machines.Member(machine, options, log)
+            member._run()
+            self.assertIsNone(member.error)
+            failed = [one.name for one in member.results() if one.outcome == FAILED]
+            return failed, boot.call_count, log.read_bytes()
+
+    def test_boots_again(self) -> None:
+        died = self.DIED, run.Ending(why="it died")
+        well = b"[    1.000000] guest: up\n", run.Ending(started=True, status=0)
+        self.assertEqual(self.run_member(died, died, well), ([], 3, well[0]))
+
+    def test_gives_up(self) -> None:
+        failed, boots, _ = self.run_member(*3 * [(self.DIED, run.Ending(why="it died"))])
+        self.assertTrue(failed)
+        self.assertEqual(boots, 3)
+
+    def test_after_a_reset(self) -> None:
+        boot = b"[    0.000000] Linux version 7.3.4\n"
+        log = boot + b"[    1.000000] guest: up\n" + boot + self.DIED
+        failed, boots, _ = self.run_member((log, run.Ending(why="it died")))
+        self.assertTrue(failed)
+        self.assertEqual(boots, 1)
 
 
 class CommandLine(unittest.TestCase):
