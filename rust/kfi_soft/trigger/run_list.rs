@@ -94,6 +94,7 @@ use crate::{
     trigger::{
         drain_budget::DrainBudget,
         pending::{
+            Additions,
             Pending,
             PendingKind, //
         },
@@ -739,6 +740,7 @@ impl Inner {
 
 /// Runs counter operations, and leaves nothing behind.
 fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
+    let mut additions = Additions::new();
     for (place, counter) in taken.iter_mut().zip(counters.iter()) {
         let Some(entry) = place.take() else {
             break;
@@ -746,9 +748,9 @@ fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
         if let Some(counter) = counter {
             abi_trace::fire(counter.id(), entry.key());
         }
-        // Most of them need no lock.
-        ThresholdEntry::into_value(entry).run(&mut IrqGuard::none());
+        ThresholdEntry::into_value(entry).run_after(&mut additions);
     }
+    additions.make();
     // May be the last references to some that were closed meanwhile.
     counters.fill_with(|| None);
 }
