@@ -927,7 +927,7 @@ impl Counter {
         if let Some(hold) = hold {
             state.triggers.set_hold(hold);
         }
-        entry.value.set_slot(slot);
+        entry.number = slot;
         state.triggers.insert(kind, entry, key);
         let error = this.values.error.read_locked();
         let first = state.triggers.first_due(error).unwrap_or(NEVER);

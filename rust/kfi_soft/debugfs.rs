@@ -167,7 +167,7 @@ fn show_kind(
     let mut last: Option<Key> = None;
     for _ in 0..SHOWN {
         let next = counter.peek(kind, last, |key, pending| {
-            (key, pending.action().name(), pending.age_ms())
+            (key, pending.name(), pending.age_ms())
         });
         let Some((key, operation, age)) = next else {
             return Ok(());

@@ -106,106 +106,113 @@ pub(crate) enum Action {
     Transfer(KBox<dyn TriggeredOp>),
 }
 
-impl Action {
+/// An operation that is pending on a counter.
+///
+/// The number of its entry is that of its slot in the table of the domain.
+// Each with the time, as a member beside them would not fit in.
+pub(crate) enum Pending {
+    /// See [`Action::Add`].
+    Add {
+        counter: HoldOnce<Counter>,
+        value: u64,
+        since: Instant,
+    },
+    /// See [`Action::Set`].
+    Set {
+        counter: HoldOnce<Counter>,
+        value: u64,
+        since: Instant,
+    },
+    /// See [`Action::Transfer`].
+    Transfer {
+        transfer: KBox<dyn TriggeredOp>,
+        since: Instant,
+    },
+}
+
+// With its links it fills a cache line, and one of the sizes that kmalloc has.
+kernel::static_assert!(size_of::<ThresholdEntry<Pending>>() == 64);
+
+impl Pending {
+    /// Allocates an entry, which is submitted now.
+    pub(crate) fn new(
+        action: Action,
+        flags: kernel::alloc::Flags,
+    ) -> Result<KBox<ThresholdEntry<Self>>> {
+        let since = Instant::now();
+        let pending = match action {
+            Action::Add { counter, value } => Self::Add {
+                counter,
+                value,
+                since,
+            },
+            Action::Set { counter, value } => Self::Set {
+                counter,
+                value,
+                since,
+            },
+            Action::Transfer(transfer) => Self::Transfer { transfer, since },
+        };
+        ThresholdEntry::new(pending, flags)
+    }
+
     /// Returns what people call it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Add { .. } => "cntr_add",
             Self::Set { .. } => "cntr_set",
-            Self::Transfer(_) => "transfer",
+            Self::Transfer { .. } => "transfer",
         }
-    }
-}
-
-/// An operation that is pending on a counter.
-pub(crate) struct Pending {
-    action: Action,
-    /// Where the table of the domain has it.
-    slot: u32,
-    /// When it was submitted.
-    since: Instant,
-}
-
-// With its links it fits one of the sizes that kmalloc has.
-kernel::static_assert!(size_of::<ThresholdEntry<Pending>>() <= 96);
-
-impl Pending {
-    /// Allocates an entry.
-    pub(crate) fn new(
-        action: Action,
-        flags: kernel::alloc::Flags,
-    ) -> Result<KBox<ThresholdEntry<Self>>> {
-        ThresholdEntry::new(
-            Self {
-                action,
-                slot: u32::MAX,
-                since: Instant::now(),
-            },
-            flags,
-        )
-    }
-
-    /// Returns what is done.
-    pub(crate) fn action(&self) -> &Action {
-        &self.action
     }
 
     /// Returns for how many milliseconds it has been waiting.
     pub(crate) fn age_ms(&self) -> u64 {
-        self.since.elapsed_ms()
+        let (Self::Add { since, .. } | Self::Set { since, .. } | Self::Transfer { since, .. }) =
+            self;
+        since.elapsed_ms()
     }
 
     /// Returns whether it is a data transfer.
     pub(crate) fn is_transfer(&self) -> bool {
-        matches!(self.action, Action::Transfer(_))
+        matches!(self, Self::Transfer { .. })
     }
 
     /// Returns what identifies the endpoint of a data transfer.
     pub(crate) fn owner(&self) -> PendingOwner {
-        match &self.action {
-            Action::Transfer(transfer) => transfer.owner(),
-            Action::Add { .. } | Action::Set { .. } => PendingOwner::NOBODY,
+        match self {
+            Self::Transfer { transfer, .. } => transfer.owner(),
+            Self::Add { .. } | Self::Set { .. } => PendingOwner::NOBODY,
         }
     }
 
     /// Returns the most bytes that are copied when it runs.
     pub(crate) fn bytes(&self) -> usize {
-        match &self.action {
-            Action::Transfer(transfer) => transfer.bytes(),
-            Action::Add { .. } | Action::Set { .. } => 0,
+        match self {
+            Self::Transfer { transfer, .. } => transfer.bytes(),
+            Self::Add { .. } | Self::Set { .. } => 0,
         }
-    }
-
-    /// Returns where the table of the domain has it.
-    pub(crate) fn slot(&self) -> u32 {
-        self.slot
-    }
-
-    /// Notes where the table of the domain has it.
-    pub(crate) fn set_slot(&mut self, slot: u32) {
-        self.slot = slot;
     }
 
     /// Does it, if it is a counter operation; from any context, with no lock held. Interrupts that
     /// are disabled by `irqs` are enabled before any thread is woken.
     pub(crate) fn run(self, irqs: &mut IrqGuard) {
-        match self.action {
-            Action::Add { counter, value } => {
+        match self {
+            Self::Add { counter, value, .. } => {
                 counter.use_last(|counter| counter.add_completed(value, irqs));
             }
-            Action::Set { counter, value } => {
+            Self::Set { counter, value, .. } => {
                 counter.use_last(|counter| counter.set_completed(value, irqs));
             }
-            Action::Transfer(transfer) => drop(transfer),
+            Self::Transfer { transfer, .. } => drop(transfer),
         }
     }
 
     /// Does it, if it is a counter operation, or lets it wait in `additions`, which have been made by
     /// then unless it is one of these; from any context, with no lock held.
     pub(crate) fn run_after(self, additions: &mut Additions) {
-        match self.action {
-            Action::Add { counter, value } => additions.add(counter, value),
-            _ => {
+        match self {
+            Self::Add { counter, value, .. } => additions.add(counter, value),
+            Self::Set { .. } | Self::Transfer { .. } => {
                 additions.make();
                 self.run(&mut IrqGuard::none());
             }
@@ -214,9 +221,9 @@ impl Pending {
 
     /// Returns the data transfer, if it is one.
     pub(crate) fn into_transfer(self) -> Option<KBox<dyn TriggeredOp>> {
-        match self.action {
-            Action::Transfer(transfer) => Some(transfer),
-            Action::Add { .. } | Action::Set { .. } => None,
+        match self {
+            Self::Transfer { transfer, .. } => Some(transfer),
+            Self::Add { .. } | Self::Set { .. } => None,
         }
     }
 }

@@ -333,7 +333,7 @@ impl RunList {
 
     /// Frees the slot of an entry that does not run.
     pub(crate) fn forget(&self, entry: &ThresholdEntry<Pending>) {
-        let removed = self.inner.lock().table.remove(entry.value.slot());
+        let removed = self.inner.lock().table.remove(entry.number);
         drop(removed);
     }
 
@@ -378,7 +378,7 @@ impl RunList {
             let entry = found.counter.remove(PendingKind::Deferred, found.key);
             let mut inner = self.inner.lock();
             let removed = match &entry {
-                Some(entry) => inner.table.remove(entry.value.slot()),
+                Some(entry) => inner.table.remove(entry.number),
                 None => {
                     inner.table.pass_over(&found);
                     None
@@ -617,7 +617,7 @@ impl RunList {
                 None => {}
                 Some(entry) if entry.value.is_transfer() => queue.put_back(entry),
                 Some(entry) => {
-                    let removed = inner.table.remove(entry.value.slot());
+                    let removed = inner.table.remove(entry.number);
                     drop(inner);
                     if let Some(removed) = &removed {
                         abi_trace::fire(removed.counter.id(), entry.key());
@@ -676,7 +676,7 @@ impl RunList {
     /// Begins a data transfer, or cancels it if that was asked for after it had fired.
     fn begin(&self, entry: KBox<ThresholdEntry<Pending>>) {
         let key = entry.key();
-        let slot = entry.value.slot();
+        let slot = entry.number;
         let Some(transfer) = ThresholdEntry::into_value(entry).into_transfer() else {
             return;
         };
@@ -732,7 +732,7 @@ impl Inner {
             let Some(entry) = entry else {
                 break;
             };
-            let removed = self.table.remove(entry.value.slot());
+            let removed = self.table.remove(entry.number);
             *counter = removed.map(|removed| removed.counter);
         }
     }

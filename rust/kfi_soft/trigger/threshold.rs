@@ -75,24 +75,26 @@ fn set_link<T>(link: &mut Link<T>, to: Link<T>) {
 }
 
 /// An entry of a set, a batch or a queue of batches.
-// In this order: what is looked at on the way through a tree are the first 32 bytes, which share a
-// cache line.
+// In this order: the value may fill what is left of a cache line.
 #[repr(C)]
 pub(crate) struct ThresholdEntry<T> {
     /// In a set what is below and before it; in a batch what comes next above it.
     left: Link<T>,
-    /// In a set what is below and after it, or, on the spine, what is above it.
+    /// In a set what is below and after it, or, on the spine, what is above it; at the head of a batch
+    /// in a queue the head of the next batch.
     right: Link<T>,
-    /// Entries with a higher priority are above it.
+    /// In a set entries with a higher priority are above it; at the head of a batch in a queue
+    /// [`PAIRED`] if the next batch belongs to it.
     priority: u32,
-    /// At the head of a batch in a queue: the next one belongs to it.
-    paired: bool,
+    /// A number for its owner.
+    pub(crate) number: u32,
     key: Key,
-    /// At the head of a batch in a queue: the head of the next batch.
-    chain: Link<T>,
     /// The operation that waits.
     pub(crate) value: T,
 }
+
+/// The priority of the head of a batch that leaves together with the next one.
+const PAIRED: u32 = 1;
 
 impl<T> ThresholdEntry<T> {
     /// Allocates an entry.
@@ -104,10 +106,9 @@ impl<T> ThresholdEntry<T> {
                     sequence: 0,
                 },
                 priority: 0,
-                paired: false,
+                number: 0,
                 left: None,
                 right: None,
-                chain: None,
                 value,
             },
             flags,
@@ -118,13 +119,9 @@ impl<T> ThresholdEntry<T> {
     pub(crate) fn into_value(entry: KBox<Self>) -> T {
         // Its links lead nowhere any more: see `set_link`.
         let Self {
-            left,
-            right,
-            chain,
-            value,
-            ..
+            left, right, value, ..
         } = KBox::into_inner(entry);
-        mem::forget((left, right, chain));
+        mem::forget((left, right));
         value
     }
 

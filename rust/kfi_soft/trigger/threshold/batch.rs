@@ -6,16 +6,14 @@
 
 #![forbid(unsafe_code)]
 
-use core::{
-    hint,
-    mem, //
-};
+use core::hint;
 use kernel::prelude::*;
 
 use super::{
     set_link,
-    Link, //
+    Link,
     ThresholdEntry,
+    PAIRED, //
 };
 
 /// Entries that leave in order.
@@ -83,8 +81,12 @@ impl<T> Drop for Batch<T> {
 }
 
 /// Batches, the one that came last on top.
+///
+/// # Invariants
+///
+/// `top` is the head of the batch on top. The `left` of a head is what comes next in its batch, and its
+/// `right` is the head of the next batch.
 pub(crate) struct BatchStack<T> {
-    /// The head of the batch on top; each has the next one in `chain`.
     top: Link<T>,
 }
 
@@ -95,18 +97,19 @@ impl<T> BatchStack<T> {
     }
 
     /// Adds what became due at once: two batches, which are to leave as one, sorted.
-    pub(crate) fn push(&mut self, mut one: Batch<T>, other: Batch<T>) {
-        if let Some(head) = &mut one.next {
-            head.paired = !other.is_empty();
-        }
-        self.push_one(one);
-        self.push_one(other);
+    pub(crate) fn push(&mut self, one: Batch<T>, other: Batch<T>) {
+        let paired = if other.is_empty() { 0 } else { PAIRED };
+        self.push_one(one, paired);
+        self.push_one(other, 0);
     }
 
     /// Adds a batch, unless it is empty.
-    fn push_one(&mut self, mut batch: Batch<T>) {
-        if let Some(mut head) = batch.next.take() {
-            set_link(&mut head.chain, self.top.take());
+    fn push_one(&mut self, mut batch: Batch<T>, paired: u32) {
+        if let Some(mut head) = batch.pop() {
+            head.priority = paired;
+            // INVARIANT: All that was right of the head is in the batch, and comes next.
+            set_link(&mut head.left, batch.next.take());
+            set_link(&mut head.right, self.top.take());
             set_link(&mut self.top, Some(head));
         }
     }
@@ -116,10 +119,11 @@ impl<T> BatchStack<T> {
         let mut stack = self.top.take();
         let mut first = None;
         while let Some(mut head) = stack {
-            stack = head.chain.take();
-            set_link(&mut head.chain, first);
+            stack = head.right.take();
+            set_link(&mut head.right, first);
             first = Some(head);
         }
+        // INVARIANT: The heads are linked as they were, the other way round.
         BatchQueue {
             current: Batch { next: None },
             paired: Batch { next: None },
@@ -135,11 +139,14 @@ impl<T> Drop for BatchStack<T> {
 }
 
 /// Batches whose entries leave in the order in which the batches came.
+///
+/// # Invariants
+///
+/// `rest` is the head of the next batch; heads are as in a [`BatchStack`].
 pub(crate) struct BatchQueue<T> {
     current: Batch<T>,
     /// The batch that leaves together with `current`.
     paired: Batch<T>,
-    /// The head of the next batch; each has the next one in `chain`.
     rest: Link<T>,
 }
 
@@ -158,18 +165,18 @@ impl<T> BatchQueue<T> {
         self.current.is_empty() && self.paired.is_empty() && self.rest.is_none()
     }
 
-    /// Takes out the head of the next batch.
+    /// Takes out the next batch; with its head, as nothing is right of that any more.
     fn next_head(&mut self) -> Link<T> {
         let mut head = self.rest.take()?;
-        set_link(&mut self.rest, head.chain.take());
+        set_link(&mut self.rest, head.right.take());
         Some(head)
     }
 
     /// Takes out the next entry.
     pub(crate) fn pop(&mut self) -> Option<KBox<ThresholdEntry<T>>> {
         if self.current.is_empty() && self.paired.is_empty() {
-            let mut head = self.next_head()?;
-            if mem::replace(&mut head.paired, false) {
+            let head = self.next_head()?;
+            if head.priority == PAIRED {
                 let paired = self.next_head();
                 set_link(&mut self.paired.next, paired);
             }
