@@ -40,6 +40,9 @@ use crate::{
 /// No slot.
 const NONE: u32 = u32::MAX;
 
+/// In place of the one before it, with the number of its bucket: a leader is the first one there.
+const FIRST: u32 = 1 << 31;
+
 /// Slots in a piece: as many as fill a page.
 const SLOTS: usize = 4096 / size_of::<PendingSlot<KBox<()>>>();
 
@@ -94,7 +97,7 @@ struct PendingSlot<C> {
     key: Key,
     /// The next one in the bucket or after the leader; of a free slot the next free one.
     next: u32,
-    /// The one before it there; of the first one after a leader, that.
+    /// The one before it there, or [`FIRST`] and the bucket; of the first one after a leader, that.
     prev: u32,
     /// Of a leader the first one after it: the one that was submitted right before it.
     older: u32,
@@ -134,6 +137,16 @@ impl<C> PendingSlot<C> {
         }
     }
 
+    /// Lets it not be listed any more, and returns where it was.
+    fn take_listed(&mut self) -> Listed {
+        Listed {
+            listing: core::mem::replace(&mut self.listing, Listing::Unlisted),
+            prev: self.prev,
+            next: self.next,
+            older: self.older,
+        }
+    }
+
     /// Returns what it is found by.
     fn name(&self) -> PendingName {
         PendingName {
@@ -145,6 +158,14 @@ impl<C> PendingSlot<C> {
             kind: self.kind,
         }
     }
+}
+
+/// Where a slot was listed: see [`PendingSlot`].
+struct Listed {
+    listing: Listing,
+    prev: u32,
+    next: u32,
+    older: u32,
 }
 
 /// An operation that is about to be pending.
@@ -209,6 +230,8 @@ pub(crate) struct Pages<C>(KVVec<KVec<Piece<C>>>);
 /// - A slot is in the list of free ones, or in the bucket of its name, or in the list of those that
 ///   follow a leader of the same name, the later ones first; or nowhere, if it has fired and was
 ///   cancelled since.
+/// - The `prev` and `next` of all these lead to each other, and the first one of a bucket has the number
+///   of that, also after others were added.
 pub(crate) struct PendingTable<C> {
     pages: KVVec<KVec<Piece<C>>>,
     /// The number of pieces.
@@ -232,7 +255,7 @@ pub(crate) struct PendingTable<C> {
 impl<C: Clone> PendingTable<C> {
     /// A table for up to `limit` entries; `secret` is for the hash. May sleep.
     pub(crate) fn new(limit: usize, secret: u64) -> Result<Self> {
-        let limit = limit.min(NONE as usize - SLOTS);
+        let limit = limit.min(FIRST as usize - SLOTS);
         let pages = limit.div_ceil(SLOTS).div_ceil(PIECES);
         Ok(Self {
             pages: KVVec::with_capacity(pages, GFP_KERNEL | __GFP_NOWARN)?,
@@ -429,88 +452,102 @@ impl<C: Clone> PendingTable<C> {
             let (number, name) = (next, slot.name());
             next = slot.next;
             if self.bucket(name, bucket + 1) as usize == bucket {
-                self.unlink(number, from as u32);
-                self.link(number, NONE, self.head(bucket as u32), bucket as u32);
+                self.unlink(number);
+                self.link(number, FIRST | bucket as u32, self.head(bucket as u32));
             }
         }
     }
 
     /// Puts a leader between two others of a bucket.
-    fn link(&mut self, number: u32, prev: u32, next: u32, bucket: u32) {
+    fn link(&mut self, number: u32, prev: u32, next: u32) {
         if let Some(slot) = self.slot_mut(number) {
             slot.prev = prev;
             slot.next = next;
         }
-        self.join(prev, number, bucket);
-        if let Some(slot) = self.slot_mut(next) {
-            slot.prev = number;
-        }
+        self.join(prev, number);
+        self.set_prev(next, number);
     }
 
     /// Takes a leader out of a bucket.
-    fn unlink(&mut self, number: u32, bucket: u32) {
+    fn unlink(&mut self, number: u32) {
         let Some(slot) = self.slot(number) else {
             return;
         };
         let (prev, next) = (slot.prev, slot.next);
-        self.join(prev, next, bucket);
-        if let Some(slot) = self.slot_mut(next) {
-            slot.prev = prev;
-        }
+        self.join(prev, next);
+        self.set_prev(next, prev);
     }
 
     /// Lets a leader of a bucket, or its head, be followed by another one.
-    fn join(&mut self, prev: u32, next: u32, bucket: u32) {
-        if prev == NONE {
-            self.set_head(bucket, next);
+    fn join(&mut self, prev: u32, next: u32) {
+        if prev & FIRST != 0 {
+            self.set_head(prev & !FIRST, next);
         } else if let Some(slot) = self.slot_mut(prev) {
             slot.next = next;
         }
     }
 
-    /// Returns the leader of a name, and the bucket.
-    fn leader(&self, name: PendingName) -> (Option<u32>, u32) {
+    /// Sets what is before a slot, if there is one.
+    fn set_prev(&mut self, number: u32, prev: u32) {
+        if number != NONE {
+            if let Some(slot) = self.slot_mut(number) {
+                slot.prev = prev;
+            }
+        }
+    }
+
+    /// Returns the leader of a name; without one, the bucket and what is first there.
+    fn leader(&self, name: PendingName) -> core::result::Result<u32, (u32, u32)> {
         let bucket = self.bucket(name, self.capacity().max(1));
-        let mut number = self.head(bucket);
+        let head = self.head(bucket);
+        let mut number = head;
         while let Some(slot) = self.slot(number) {
             if slot.id == name.id && slot.name() == name {
-                return (Some(number), bucket);
+                return Ok(number);
             }
             number = slot.next;
         }
-        (None, bucket)
+        Err((bucket, head))
     }
 
     /// Lets a slot be found, before those of the same name.
     fn list(&mut self, number: u32, name: PendingName) {
-        let (leader, bucket) = self.leader(name);
-        if let Some(leader) = leader {
-            let (prev, next, older) = self.slot(leader).map_or((NONE, NONE, NONE), |slot| {
-                (slot.prev, slot.next, slot.older)
-            });
-            self.link(number, prev, next, bucket);
-            if let Some(slot) = self.slot_mut(leader) {
+        let (prev, next, older) = match self.leader(name) {
+            Ok(leader) => {
+                let Some(slot) = self.slot_mut(leader) else {
+                    return;
+                };
+                let (prev, next) = (slot.prev, slot.next);
                 slot.listing = Listing::Follower;
                 slot.prev = number;
-                slot.next = older;
-                slot.older = NONE;
+                slot.next = core::mem::replace(&mut slot.older, NONE);
+                (prev, next, leader)
             }
-        } else {
-            self.link(number, NONE, self.head(bucket), bucket);
-        }
+            Err((bucket, head)) => (FIRST | bucket, head, NONE),
+        };
         if let Some(slot) = self.slot_mut(number) {
             slot.listing = Listing::Leader;
-            slot.older = leader.unwrap_or(NONE);
+            slot.older = older;
         }
+        self.link(number, prev, next);
     }
 
     /// Lets a slot not be found any more.
     fn unlist(&mut self, number: u32) {
-        let Some(slot) = self.slot_mut(number) else {
-            return;
-        };
-        let listing = core::mem::replace(&mut slot.listing, Listing::Unlisted);
-        let (name, prev, next, older) = (slot.name(), slot.prev, slot.next, slot.older);
+        if let Some(slot) = self.slot_mut(number) {
+            let listed = slot.take_listed();
+            self.close_gap(listed);
+        }
+    }
+
+    /// Joins what was before and after a slot that is not listed any more.
+    fn close_gap(&mut self, listed: Listed) {
+        let Listed {
+            listing,
+            prev,
+            next,
+            older,
+        } = listed;
         match listing {
             Listing::Unlisted => {}
             Listing::Follower => {
@@ -521,16 +558,13 @@ impl<C: Clone> PendingTable<C> {
                         newer.next = next;
                     }
                 }
-                if let Some(slot) = self.slot_mut(next) {
-                    slot.prev = prev;
-                }
+                self.set_prev(next, prev);
+            }
+            Listing::Leader if older == NONE => {
+                self.join(prev, next);
+                self.set_prev(next, prev);
             }
             Listing::Leader => {
-                let bucket = self.bucket(name, self.capacity().max(1));
-                if older == NONE {
-                    self.unlink(number, bucket);
-                    return;
-                }
                 // The one that was submitted before it leads from now on.
                 let mut after = NONE;
                 if let Some(slot) = self.slot_mut(older) {
@@ -538,10 +572,8 @@ impl<C: Clone> PendingTable<C> {
                     slot.listing = Listing::Leader;
                     slot.older = after;
                 }
-                self.link(older, prev, next, bucket);
-                if let Some(slot) = self.slot_mut(after) {
-                    slot.prev = older;
-                }
+                self.link(older, prev, next);
+                self.set_prev(after, older);
             }
         }
     }
@@ -633,9 +665,14 @@ impl<C: Clone> PendingTable<C> {
             threshold: entered.threshold,
             sequence: self.sequence,
         };
-        let Some(slot) = self.slot_mut(number) else {
+        let place = number as usize;
+        let Some(piece) = self.piece_mut(place / SLOTS) else {
             return Ok(None);
         };
+        let Some(slot) = piece.slots.get_mut(place % SLOTS) else {
+            return Ok(None);
+        };
+        piece.used = piece.used.wrapping_add(1);
         let free = slot.next;
         slot.id = entered.id;
         slot.counter = Some(entered.counter.clone());
@@ -645,7 +682,7 @@ impl<C: Clone> PendingTable<C> {
         slot.cancelled = false;
         let name = slot.name();
         self.free = free;
-        self.count_used(number, |used| used.wrapping_add(1));
+        self.used = self.used.wrapping_add(1);
         self.sequence = self.sequence.wrapping_add(1);
         self.list(number, name);
         if entered.owner != PendingOwner::NOBODY {
@@ -656,26 +693,22 @@ impl<C: Clone> PendingTable<C> {
 
     /// Frees a slot.
     pub(crate) fn remove(&mut self, number: u32) -> Option<Removed<C>> {
-        self.unlist(number);
-        self.disown(number);
         let free = self.free;
-        let slot = self.slot_mut(number)?;
-        let removed = Removed {
-            counter: slot.counter.take()?,
-            cancelled: slot.cancelled,
-        };
+        let piece = self.piece_mut(number as usize / SLOTS)?;
+        let slot = piece.slots.get_mut(number as usize % SLOTS)?;
+        let counter = slot.counter.take()?;
+        let cancelled = slot.cancelled;
+        let owned = slot.owned;
+        let listed = slot.take_listed();
         slot.next = free;
+        piece.used = piece.used.wrapping_sub(1);
+        self.used = self.used.wrapping_sub(1);
         self.free = number;
-        self.count_used(number, |used| used.wrapping_sub(1));
-        Some(removed)
-    }
-
-    /// Counts a slot that comes into use or is free again.
-    fn count_used(&mut self, number: u32, count: impl Fn(usize) -> usize) {
-        self.used = count(self.used);
-        if let Some(piece) = self.piece_mut(number as usize / SLOTS) {
-            piece.used = count(piece.used);
+        self.close_gap(listed);
+        if owned {
+            self.disown(number);
         }
+        Some(Removed { counter, cancelled })
     }
 
     /// Tells about a slot, if it is in use.
@@ -691,7 +724,7 @@ impl<C: Clone> PendingTable<C> {
 
     /// Finds the last one of a name.
     pub(crate) fn find(&self, name: PendingName) -> Option<FoundWork<C>> {
-        self.found(self.leader(name).0?)
+        self.found(self.leader(name).ok()?)
     }
 
     /// Returns whether what was found is still in its slot.
