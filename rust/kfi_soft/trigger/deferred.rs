@@ -89,13 +89,17 @@ pub(crate) fn cancel(domain: &Domain, id: WorkId) -> Result {
     let mut result = Err(ENOENT);
     // Not for ever, if somebody keeps queueing.
     for _ in 0..run_list.limit() {
-        let others = run_list.take_back(id.as_number(), |found| {
+        let taken = run_list.take_back(id.as_number(), |found| {
             abi_trace::cancel(found.counter.id(), found.key, PendingKind::Deferred);
         });
-        if others.is_some() {
-            result = Ok(());
-        }
-        if others != Some(true) {
+        let Some(taken) = taken else {
+            break;
+        };
+        result = Ok(());
+        if !taken.others {
+            if taken.all_have_run {
+                return result;
+            }
             break;
         }
         cond_resched();

@@ -168,6 +168,14 @@ struct Listed {
     older: u32,
 }
 
+impl Listed {
+    /// Returns whether others of the same name may be listed, as they are where it was a follower; if it
+    /// was not listed any more, nobody knows.
+    fn has_others(&self) -> bool {
+        self.listing != Listing::Leader || self.older != NONE
+    }
+}
+
 /// An operation that is about to be pending.
 pub(crate) struct Entered<'a, C> {
     /// A pointer that is never dereferenced.
@@ -200,6 +208,8 @@ pub(crate) struct Removed<C> {
     pub(crate) counter: C,
     /// It was cancelled after it had fired.
     pub(crate) cancelled: bool,
+    /// Others of its name may be listed; they are, unless it was not listed itself any more.
+    pub(crate) others: bool,
 }
 
 /// Slots and as many buckets.
@@ -704,11 +714,16 @@ impl<C: Clone> PendingTable<C> {
         piece.used = piece.used.wrapping_sub(1);
         self.used = self.used.wrapping_sub(1);
         self.free = number;
+        let others = listed.has_others();
         self.close_gap(listed);
         if owned {
             self.disown(number);
         }
-        Some(Removed { counter, cancelled })
+        Some(Removed {
+            counter,
+            cancelled,
+            others,
+        })
     }
 
     /// Tells about a slot, if it is in use.
@@ -962,6 +977,23 @@ mod tests {
                 .is_some_and(|removed| !removed.cancelled));
         }
         assert_eq!(table.used, 500);
+        Ok(())
+    }
+
+    #[test]
+    fn others_of_a_name_are_told() -> Result {
+        let mut table = Table::new(1000, 4711)?;
+        let mut slots = KVec::new();
+        for counter in 0..4 {
+            slots.push(insert(&mut table, 4096, counter)?.0, GFP_KERNEL)?;
+            insert(&mut table, 64 * counter as usize, 0)?;
+        }
+        // One in the middle, the first one, the last one, and that which is left.
+        for (at, others) in [(1, true), (0, true), (3, true), (2, false)] {
+            let removed = table.remove(*slots.get(at).ok_or(ENOENT)?).ok_or(ENOENT)?;
+            assert_eq!(removed.others, others);
+            assert_eq!(table.find(name(4096)).is_some(), others);
+        }
         Ok(())
     }
 

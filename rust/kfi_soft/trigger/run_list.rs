@@ -194,6 +194,14 @@ enum Progress {
     Spent,
 }
 
+/// The result of [`RunList::take_back`].
+pub(crate) struct TakenBack {
+    /// There may be others that have that id.
+    pub(crate) others: bool,
+    /// All that had fired in the domain had run then, so that there is nothing to wait for.
+    pub(crate) all_have_run: bool,
+}
+
 /// The result of [`RunList::cancel`].
 pub(crate) enum Cancelled {
     /// It was pending and is the caller's.
@@ -356,14 +364,14 @@ impl RunList {
     }
 
     /// Takes out the last deferred work with an id that is pending, and calls `told` with where it
-    /// stood. Returns whether others have that id; `None` if there was none.
+    /// stood. `None` if there was none.
     ///
     /// Operations that have fired are passed over, and not looked at again. May sleep.
     pub(crate) fn take_back(
         &self,
         id: usize,
         told: impl FnOnce(&FoundWork<CounterRef>),
-    ) -> Option<bool> {
+    ) -> Option<TakenBack> {
         let name = PendingName {
             id,
             owner: PendingOwner::NOBODY,
@@ -384,13 +392,15 @@ impl RunList {
                     None
                 }
             };
-            let others = entry.is_some().then(|| inner.table.find(name));
+            let all_have_run = inner.drained == inner.appended;
             drop(inner);
             drop(interrupts);
-            drop(removed);
-            if let Some(others) = others {
+            if let Some(removed) = removed {
                 told(&found);
-                return Some(others.is_some());
+                return Some(TakenBack {
+                    others: removed.others,
+                    all_have_run,
+                });
             }
         }
     }
