@@ -188,7 +188,27 @@ void kfi_rust_helper_reserve_destroy(struct kfi_rust_reserve *reserve)
 
 static __always_inline bool has_to_look(struct kfi_rust_tally *tally, u64 value, u64 sum)
 {
-	return unlikely(sum >= (u64)atomic64_read(&tally->attention) || sum < value);
+	return unlikely(sum >= (u64)atomic64_read(&tally->attention)) || unlikely(sum < value);
+}
+
+/* Attends to an addition, in the section in which that was made, and ends it. */
+static noinline __cold int tally_attend(u64 value, u64 sum, void *owner,
+					void (*attend)(void *owner, u64 value, u64 sum))
+{
+	/*
+	 * Others see the value, and what waits for it depends on this thread, which is not preempted
+	 * before it has attended to that. Locks are not taken in the section, as they may sleep
+	 * where the kernel is a realtime one; there it may be preempted.
+	 */
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+	rcu_read_lock();
+	rcu_read_unlock_sched();
+	attend(owner, value, sum);
+	rcu_read_unlock();
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+	return 0;
 }
 
 int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,
@@ -204,22 +224,9 @@ int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *own
 	 * (qemu-test/litmus/KFI-add-vs-close.litmus).
 	 */
 	sum = atomic64_add_return(value, &tally->value);
-	if (has_to_look(tally, value, sum)) {
-		/*
-		 * Others see the value, and what waits for it depends on this thread, which is not preempted
-		 * before it has attended to that. Locks are not taken in the section, as they may sleep
-		 * where the kernel is a realtime one; there it may be preempted.
-		 */
-		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
-			preempt_disable();
-		rcu_read_lock();
-		rcu_read_unlock_sched();
-		attend(owner, value, sum);
-		rcu_read_unlock();
-		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
-			preempt_enable();
-		return 0;
-	}
+	/* A function of its own, so that an addition with nothing due saves no registers. */
+	if (has_to_look(tally, value, sum))
+		return tally_attend(value, sum, owner, attend);
 	rcu_read_unlock_sched();
 	return 0;
 }
@@ -227,10 +234,12 @@ int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *own
 bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *sum)
 {
 	/* As above. */
-	*sum = atomic64_add_return(value, &tally->value);
+	u64 now = atomic64_add_return(value, &tally->value);
+
 	/* After the change, by that order (qemu-test/litmus/KFI-poll-event.litmus). */
 	atomic64_inc(&tally->events);
-	return has_to_look(tally, value, *sum);
+	*sum = now;
+	return has_to_look(tally, value, now);
 }
 
 struct page *kfi_rust_helper_sg_page(struct scatterlist *entry)
