@@ -678,6 +678,9 @@ impl Counter {
     /// As [`Self::mark`], after an addition without the lock that has made `sum`. Errors may have been
     /// counted since, so these stay news.
     fn mark_added(&self, origin: ChangedBy, sum: u64) {
+        if origin != ChangedBy::Application {
+            return;
+        }
         // Acquire: a thread that sees an event sees the change, so the value is that of the
         // addition only if no success counted since is among these.
         // See `qemu-test/litmus/KFI-poll-mark.litmus`.
