@@ -638,8 +638,18 @@ impl<D> Memory<D> {
     }
 
     /// Returns the number of bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// As dropping it, but in line where there is nothing to be freed.
+    #[inline]
+    pub(super) fn end(self) {
+        match self.ranges {
+            Ranges::One(_) => core::mem::forget(self),
+            _ => drop(self),
+        }
     }
 
     /// Returns whether the description lies in a reserve.
@@ -662,6 +672,7 @@ impl<D> Memory<D> {
     }
 
     /// Returns a place in the memory.
+    #[inline]
     pub fn cursor(&self, offset: usize) -> Cursor<'_, D> {
         // INVARIANT: The memory is used as long as this borrows it.
         let mut cursor = Cursor {
@@ -743,9 +754,18 @@ impl Memory<Source> {
 
 impl Ranges {
     /// Returns a range by number.
+    #[inline]
     fn get(&self, at: usize) -> Option<Range> {
         match self {
             Self::One(range) => (at == 0).then_some(*range),
+            _ => self.get_of_many(at),
+        }
+    }
+
+    /// As [`Self::get`], if there are several, or bytes of our own.
+    fn get_of_many(&self, at: usize) -> Option<Range> {
+        match self {
+            Self::One(_) => None,
             Self::Pages(ranges) => Some(ranges.entries().get(at)?.range(true)),
             Self::Virtual(ranges) => Some(ranges.entries().get(at)?.range(false)),
             Self::Many(in_pages, ranges) => Some(ranges.get(at)?.range(*in_pages)),
@@ -778,6 +798,7 @@ impl<D> Clone for Cursor<'_, D> {
 
 impl<D> Cursor<'_, D> {
     /// Returns the bytes that follow in one piece.
+    #[inline]
     fn piece(&mut self) -> Option<Range> {
         loop {
             let range = self.ranges.get(self.at)?;
@@ -803,6 +824,7 @@ impl<D> Cursor<'_, D> {
     }
 
     /// Moves on inside of a piece.
+    #[inline]
     fn advance(&mut self, len: usize) {
         // INVARIANT: `len` bytes further on, as many less follow.
         self.offset = self.offset.wrapping_add(len);
@@ -823,6 +845,7 @@ impl<D> Cursor<'_, D> {
     }
 
     /// Moves on, at most to the end.
+    #[inline]
     pub fn skip(&mut self, mut len: usize) {
         while len != 0 {
             let Some(piece) = self.piece() else {

@@ -189,6 +189,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Ends its use.
+    #[inline]
     pub fn end(self) -> Ended {
         self.memory.end()
     }
@@ -234,7 +235,11 @@ impl Lasting {
     }
 
     /// Ends its use.
+    #[inline]
     pub fn end(self) -> Ended {
+        self.source.end();
+        self.compare.end();
+        self.target.end();
         // INVARIANT: `self` had the memory alone, and ends with this call.
         Ended {
             context: self.context,
@@ -284,7 +289,9 @@ impl Incoming {
     }
 
     /// Ends its use.
+    #[inline]
     pub fn end(self) -> Ended {
+        self.memory.end();
         // INVARIANT: `self` had the memory alone, and ends with this call.
         Ended {
             context: self.context,
