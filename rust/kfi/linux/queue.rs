@@ -425,6 +425,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Returns whether there is nothing in it.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.first.is_null()
     }
@@ -625,8 +626,11 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
 }
 
 impl<T, const WALKS: usize> Drop for EntryQueue<T, WALKS> {
+    #[inline]
     fn drop(&mut self) {
-        while self.pop_front().is_some() {}
+        while !self.is_empty() {
+            drop(self.pop_front());
+        }
     }
 }
 

@@ -177,6 +177,7 @@ pub struct Completion {
 impl Completion {
     /// A completion of an operation with a context. It may tell the release of memory for several
     /// messages if `may_release`.
+    #[inline]
     pub(super) fn new(op_context: Context, may_release: bool, outcome: &Outcome) -> Self {
         let mut outcome = *outcome;
         if !may_release {
@@ -363,6 +364,7 @@ impl CompletionBuffer<'_> {
     }
 
     /// Adds a completion; gives it back if there is no room.
+    #[inline]
     pub fn push(&mut self, completion: Completion) -> core::result::Result<(), Completion> {
         if self.is_full() {
             return Err(completion);

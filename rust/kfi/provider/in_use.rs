@@ -99,6 +99,7 @@ impl Ended {
 
     /// Returns the completion that tells it. Of uses of memory for several messages only that of the
     /// last one can tell the release.
+    #[inline]
     pub fn complete(self, outcome: &Outcome) -> Completion {
         Completion::new(self.context, self.part != Part::Some, outcome)
     }

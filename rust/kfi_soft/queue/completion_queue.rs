@@ -327,30 +327,37 @@ impl CompletionQueue {
         // Operations that wait for space are left to the thread that makes it.
         let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
-            let mut ret = Ok(false);
-            for _ in 0..CHUNK {
-                match entries.is_for(buffer) {
-                    Ok(true) => {
-                        if let Some(entry) = self.pop(entries, &mut taken) {
-                            // There is room.
-                            let _ = buffer.push(entry.completion);
-                        }
-                    }
-                    Ok(false) => {
-                        ret = Ok(true);
-                        break;
-                    }
-                    Err(error) => {
-                        ret = Err(error);
-                        break;
-                    }
-                }
-            }
+            taken.slots = entries.move_to(buffer, CHUNK);
+            // As a rule the reader has all that he wants then.
+            let ret = if taken.slots != 0 && buffer.is_full() {
+                Ok(true)
+            } else {
+                self.read_others(entries, buffer, &mut taken)
+            };
             self.give(entries, &mut taken);
             ret
         });
         taken.settle(self);
         ret
+    }
+
+    /// Reads what does not come straight from the ring, with the lock held; `false` if there may be more.
+    fn read_others(
+        &self,
+        entries: &mut Completions,
+        buffer: &mut CompletionBuffer<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool> {
+        for _ in taken.slots..CHUNK {
+            if !entries.is_for(buffer)? {
+                return Ok(true);
+            }
+            if let Some(entry) = self.pop(entries, taken) {
+                // There is room.
+                let _ = buffer.push(entry.completion);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads without arming the handler.
@@ -388,6 +395,7 @@ impl Taken {
     }
 
     /// Frees the memory, and lets operations go on that have waited.
+    #[inline]
     fn settle(self, queue: &CompletionQueue) {
         drop(self.spare);
         if self.ended {

@@ -99,6 +99,7 @@ impl Completions {
     }
 
     /// Adds an entry to the ring; `false` if there is no room.
+    #[inline]
     fn push_to_ring(&mut self, entry: CompletionError) -> bool {
         let CompletionError {
             completion,
@@ -119,15 +120,22 @@ impl Completions {
     /// Adds an entry for which there is room in the ring; `false` if there is none.
     ///
     /// It comes last all the same: what is behind the ring moves up, one place.
+    #[inline]
     pub fn push(&mut self, entry: CompletionError) -> bool {
-        match self.backlog.pop_front() {
-            None => self.push_to_ring(entry),
-            Some(first) => {
-                let (first, vacant) = first.empty();
-                self.backlog.push_back(vacant.fill(entry));
-                self.push_to_ring(first)
-            }
+        if self.backlog.is_empty() {
+            return self.push_to_ring(entry);
         }
+        self.push_behind(entry)
+    }
+
+    /// As [`Self::push`], if there is something behind the ring.
+    fn push_behind(&mut self, entry: CompletionError) -> bool {
+        let Some(first) = self.backlog.pop_front() else {
+            return self.push_to_ring(entry);
+        };
+        let (first, vacant) = first.empty();
+        self.backlog.push_back(vacant.fill(entry));
+        self.push_to_ring(first)
     }
 
     /// Adds an entry in memory of its own.
@@ -169,6 +177,23 @@ impl Completions {
             (None, Some(_)) => First::Completion,
             (None, None) => First::Nothing,
         }
+    }
+
+    /// Moves completions of the ring to a reader, as long as they come first and he has room; returns how
+    /// many. What keeps him from more, [`Self::is_for`] says.
+    #[inline]
+    pub fn move_to(&mut self, buffer: &mut CompletionBuffer<'_>, limit: usize) -> usize {
+        let mut moved = 0;
+        // Where entries were lost others are to be counted.
+        while moved < limit && !buffer.is_full() && self.overrun.is_none() {
+            let Some(entry) = self.entries.pop_if(|entry| !entry.failed) else {
+                break;
+            };
+            // There is room.
+            let _ = buffer.push(entry.completion);
+            moved = moved.wrapping_add(1);
+        }
+        moved
     }
 
     /// Returns whether what comes first is a completion for a reader who has room for it; else the

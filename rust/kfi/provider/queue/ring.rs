@@ -67,6 +67,7 @@ impl<T> Ring<T> {
     }
 
     /// Adds an entry; gives it back if there is no room.
+    #[inline]
     pub fn push(&mut self, entry: T) -> core::result::Result<(), T> {
         if self.is_full() {
             return Err(entry);
@@ -88,7 +89,14 @@ impl<T> Ring<T> {
 
     /// Takes the first entry out.
     pub fn pop(&mut self) -> Option<T> {
-        let entry = self.entries.get_mut(self.head)?.take()?;
+        self.pop_if(|_| true)
+    }
+
+    /// Takes the first entry out if it is `wanted`.
+    #[inline]
+    pub fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let slot = self.entries.get_mut(self.head)?;
+        let entry = slot.take_if(|entry| wanted(entry))?;
         // INVARIANT: The first entry is gone.
         self.head = self.wrap(self.head.wrapping_add(1));
         self.len = self.len.wrapping_sub(1);
@@ -119,6 +127,18 @@ mod tests {
             }
             assert_eq!(ring.pop(), None);
         }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_not_wanted_stays() -> Result {
+        let mut ring = Ring::new(2)?;
+        assert_eq!(ring.pop_if(|_| true), None);
+        assert!(ring.push(1).is_ok() && ring.push(2).is_ok());
+        assert_eq!(ring.pop_if(|entry| *entry != 1), None);
+        assert_eq!(ring.len(), 2);
+        assert_eq!(ring.pop_if(|entry| *entry == 1), Some(1));
+        assert_eq!(ring.pop(), Some(2));
         Ok(())
     }
 
