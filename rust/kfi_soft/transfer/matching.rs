@@ -644,7 +644,7 @@ impl Settled {
         message: Entry<Inbound>,
         found: FoundEntry<'_, Posted, WALKS>,
     ) {
-        let Some(receiver) = Receiver::enter(&message.receiver) else {
+        let Some(receiver) = Receiver::enter(message.receiver.clone()) else {
             // It is being closed.
             self.unreachable.push_back(message);
             return;

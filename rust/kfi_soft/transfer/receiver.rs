@@ -277,7 +277,7 @@ impl ReceiverName {
             // Another one has the address by now.
             return None;
         }
-        Receiver::enter(&found)
+        Receiver::enter(found)
     }
 }
 
@@ -427,12 +427,12 @@ impl Receiver {
     }
 
     /// Begins to use the context; `None` if it is closed.
-    pub(crate) fn enter(this: &Arc<Self>) -> Option<ReceiverUse> {
+    pub(crate) fn enter(this: Arc<Self>) -> Option<ReceiverUse> {
         // Full: pairs with `close`, store before load on both sides: one sees the other.
         // See `qemu-test/litmus/KFI-receive-close.litmus`.
         this.users.fetch_add(1, ordering::Full);
-        let entered = ReceiverUse(this.clone());
-        if this.is_closed() {
+        let entered = ReceiverUse(this);
+        if entered.is_closed() {
             return None;
         }
         Some(entered)
@@ -564,7 +564,7 @@ impl Receiver {
 
     /// Takes a request whose completion is not kept waiting.
     fn take_on(this: &Arc<Self>, inbound: Entry<Inbound>, budget: &mut Budget) {
-        let Some(receiver) = Self::enter(this) else {
+        let Some(receiver) = Self::enter(this.clone()) else {
             inbound.origin.refuse(EHOSTUNREACH, budget);
             return;
         };
@@ -1252,7 +1252,7 @@ impl Receiver {
 
     /// Receives the message that was set aside for a context; `EINVAL` if there is none.
     pub(crate) fn receive_aside(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
-        let Some(receiver) = Self::enter(this) else {
+        let Some(receiver) = Self::enter(this.clone()) else {
             wanted.into_inner().give_up();
             return Err(EOPBADSTATE.into());
         };
@@ -1359,7 +1359,7 @@ impl Destination for Receiver {
     type Origin = Origin;
 
     fn try_now(
-        this: &Arc<Self>,
+        this: Arc<Self>,
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,

@@ -47,7 +47,7 @@ pub(crate) trait Destination: Sized {
 
     /// As [`Wire::try_now`].
     fn try_now(
-        this: &Arc<Self>,
+        this: Arc<Self>,
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
@@ -422,7 +422,7 @@ impl<D: Destination> Wire for Loopback<D> {
         irqs: &mut IrqGuard,
     ) -> Option<Response> {
         match self.destination(request) {
-            Some(destination) => D::try_now(&destination, request, remote, payload, irqs),
+            Some(destination) => D::try_now(destination, request, remote, payload, irqs),
             None => Some(Response::failed(EHOSTUNREACH)),
         }
     }
