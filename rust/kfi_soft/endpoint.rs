@@ -70,7 +70,10 @@ use crate::{
         info::InfoRef,
         linux::{
             interrupts::NoPreemption,
-            queue::Entry, //
+            queue::{
+                Entry,
+                Vacant, //
+            }, //
         },
         provider::{
             kfi_datatype,
@@ -105,6 +108,7 @@ use crate::{
     },
     transfer::{
         atomic,
+        completer::Completer,
         multi_buffer::MultiUse,
         receive_queue::{
             Posted,
@@ -632,7 +636,6 @@ impl EndpointState {
             return Err(EBADFLAGS.into());
         }
         let posted = self.prepare_receive(receiver, operation, GFP_NOWAIT)?;
-        let posted = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
         if peek {
             return Receiver::peek(receiver, posted);
         }
@@ -652,7 +655,7 @@ impl EndpointState {
         receiver: &Receiver,
         operation: Operation<'_>,
         flags: Flags,
-    ) -> Result<Posted> {
+    ) -> Result<Entry<Posted>> {
         let av = self.av.as_ref().ok_or(EOPBADSTATE)?;
         let source = receiver.directed(operation.addr, av)?;
         prepare_receive(
@@ -661,6 +664,7 @@ impl EndpointState {
             self.min_multi_recv.get(),
             source,
             flags,
+            Some(receiver.completer()),
         )
     }
 
@@ -788,14 +792,15 @@ fn check_defaults(direction: Direction, flags: OpFlags) -> Result {
     Ok(())
 }
 
-/// Checks a receive and copies its description.
+/// Checks a receive and copies its description, to memory that `completer` may have left of another one.
 fn prepare_receive(
     operation: Operation<'_>,
     attributes: &EndpointAttributes,
     min_multi_recv: usize,
     source: Option<Address>,
     gfp: Flags,
-) -> Result<Posted> {
+    completer: Option<&Completer>,
+) -> Result<Entry<Posted>> {
     let flags = operation.flags();
     if !RECEIVE_FLAGS.contains(flags) {
         return Err(EBADFLAGS.into());
@@ -842,7 +847,11 @@ fn prepare_receive(
     } else {
         ReceiveBuffer::One(memory)
     };
-    Ok(Posted {
+    let memory = match completer {
+        Some(completer) => completer.receive_memory(gfp)?,
+        None => Vacant::new(gfp).map_err(transmitter::enomem_to_eagain)?,
+    };
+    Ok(memory.fill(Posted {
         buffer,
         tag,
         source,
@@ -852,7 +861,7 @@ fn prepare_receive(
         since: 0,
         notify: None,
         asks: None,
-    })
+    }))
 }
 
 /// Returns the address of a port, as addresses of the domain lie in memory.

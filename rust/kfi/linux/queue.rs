@@ -31,7 +31,11 @@ use core::{
 use kernel::{
     alloc::Flags,
     container_of,
-    prelude::*, //
+    prelude::*,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    }, //
 };
 
 use super::bindings;
@@ -154,6 +158,7 @@ impl Vacant {
     }
 
     /// Makes an entry of it.
+    #[inline]
     pub fn fill<T>(self, value: T) -> Entry<T> {
         const {
             assert!(size_of::<Node<T>>() <= SIZE && align_of::<Node<T>>() <= align_of::<Block>());
@@ -172,6 +177,56 @@ impl Vacant {
         // INVARIANT: The start of a block that was a box has just become a node, in no tree.
         // SAFETY: The pointer of a box is not null.
         Entry(unsafe { NonNull::new_unchecked(node) })
+    }
+}
+
+/// Room for the memory of one entry, which the next user need not allocate then. From any context.
+///
+/// # Invariants
+///
+/// The pointer is null, or that of a [`Vacant`] which this owns.
+pub struct Spare(Atomic<*mut MaybeUninit<Block>>);
+
+impl Spare {
+    /// There is none.
+    pub const fn new() -> Self {
+        // INVARIANT: Null.
+        Self(Atomic::new(ptr::null_mut()))
+    }
+
+    /// Takes the memory that is there, or allocates some.
+    pub fn take(&self, flags: Flags) -> Result<Vacant> {
+        // INVARIANT: Null again.
+        // Acquire: the user before is done with it.
+        let memory = self.0.xchg(ptr::null_mut(), ordering::Acquire);
+        if memory.is_null() {
+            return Vacant::new(flags);
+        }
+        // SAFETY: It came from a box, by the type invariants, which this thread alone has got.
+        Ok(Vacant(unsafe { KBox::from_raw(memory) }))
+    }
+
+    /// Keeps memory, or frees it if there is some.
+    pub fn give(&self, memory: Vacant) {
+        let memory = KBox::into_raw(memory.0);
+        // INVARIANT: This owns it if it has come here.
+        // Release: the user is done with it.
+        let kept = self.0.cmpxchg(ptr::null_mut(), memory, ordering::Release);
+        if kept.is_err() {
+            // SAFETY: It came from a box above, and did not go here.
+            drop(Vacant(unsafe { KBox::from_raw(memory) }));
+        }
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        // Relaxed: nobody else uses it.
+        let memory = self.0.load(ordering::Relaxed);
+        if !memory.is_null() {
+            // SAFETY: It came from a box, by the type invariants, and is not used after this.
+            drop(Vacant(unsafe { KBox::from_raw(memory) }));
+        }
     }
 }
 
@@ -719,6 +774,22 @@ mod tests {
         assert_eq!(bytes, [9; 100]);
         assert_eq!(vacant.fill(3u8).into_inner(), 3);
         drop(Entry::new(text, GFP_KERNEL)?);
+        Ok(())
+    }
+
+    #[test]
+    fn one_spare_is_kept() -> Result {
+        let spare = Spare::new();
+        let one = spare.take(GFP_KERNEL)?;
+        let other = spare.take(GFP_KERNEL)?;
+        let at = one.0.as_ptr();
+        spare.give(one);
+        spare.give(other);
+        let again = spare.take(GFP_KERNEL)?;
+        assert!(again.0.as_ptr() == at);
+        drop(spare.take(GFP_KERNEL)?);
+        // Whatever lies here goes with it.
+        spare.give(again);
         Ok(())
     }
 

@@ -53,7 +53,6 @@ use crate::{
         receive_queue::Posted,
         receiver::Receiver,
         transmitter::{
-            self,
             Transmitter,
             Unsent, //
         }, //
@@ -176,7 +175,6 @@ impl EndpointState {
             let mut posted = self.prepare_receive(receiver, operation, flags)?;
             posted.deferred = is_deferred;
             posted.set_notify(completion_cntr);
-            let posted = Entry::new(posted, flags).map_err(transmitter::enomem_to_eagain)?;
             let deferred = DeferredRecv {
                 receiver: receiver.clone(),
                 posted,

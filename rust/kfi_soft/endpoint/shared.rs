@@ -43,7 +43,6 @@ use crate::{
             OpFlags, //
         },
         hold::Hold,
-        linux::queue::Entry,
         provider::{
             kfi_rx_attr,
             kfi_tx_attr,
@@ -223,7 +222,8 @@ impl EndpointOps for SharedReceiveContext {
             return Err(EOPNOTSUPP);
         }
         // Cancelled receives are reported there.
-        if let Some(completer) = this.binds.completer() {
+        let completer = this.binds.completer();
+        if let Some(completer) = &completer {
             completer.check_room()?;
         }
         let posted = prepare_receive(
@@ -232,9 +232,9 @@ impl EndpointOps for SharedReceiveContext {
             this.min_multi_recv.get(),
             None,
             GFP_NOWAIT,
+            completer.as_deref(),
         )?;
-        let entry = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
-        this.queue.post(entry)
+        this.queue.post(posted)
     }
 
     fn min_multi_recv(&self) -> Result<usize> {

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::Arc, //
 };
@@ -35,6 +36,7 @@ use crate::{
             interrupts::NoPreemption,
             queue::{
                 EntryQueue,
+                Spare,
                 Vacant, //
             },
             timeout::Timeout, //
@@ -89,6 +91,8 @@ const FLAGS: QueueFlags = QueueFlags::AFFINITY;
 pub(crate) struct CompletionQueue {
     size: usize,
     space: CqSpace,
+    /// Memory that an operation has left, for the next one.
+    spare: Spare,
     #[pin]
     queue: Queue<Completions>,
     #[pin]
@@ -149,6 +153,7 @@ impl CompletionQueue {
         Ok(pin_init!(Self {
             size,
             space: CqSpace::new(ring, size.saturating_sub(ring)),
+            spare: Spare::new(),
             queue <- Queue::new(entries, wait),
             handler <- Handler::new(target),
             listeners,
@@ -169,6 +174,11 @@ impl CompletionQueue {
     /// Returns the listeners that wait for space.
     pub(crate) fn listeners(&self) -> &Listeners {
         &self.listeners
+    }
+
+    /// Returns memory for an operation and its entry; `ENOMEM` if there is none. From any context.
+    pub(crate) fn memory(&self, flags: Flags) -> Result<Vacant> {
+        self.spare.take(flags)
     }
 
     /// Returns whether it is so full that nothing more is to come.
@@ -205,7 +215,7 @@ impl CompletionQueue {
         entry: impl FnOnce() -> Option<CompletionError>,
     ) -> bool {
         let mut place = Some(place);
-        // Freed without the lock.
+        // Given back without the lock.
         let mut spare = None;
         // It is up to this thread to wake those that wait for the entry.
         let _preemption = NoPreemption::begin();
@@ -228,7 +238,9 @@ impl CompletionQueue {
             true
         });
         drop(place);
-        drop(spare);
+        if let Some(spare) = spare {
+            this.spare.give(spare);
+        }
         if told {
             this.queue.wake();
             this.handler.fire(this);

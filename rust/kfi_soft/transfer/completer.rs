@@ -163,9 +163,18 @@ impl Completer {
     /// Returns memory for an entry, if there is a queue; `EAGAIN` if there is none.
     pub(crate) fn memory(&self, flags: Flags) -> Result<Option<Vacant>> {
         match &self.queue {
-            Some(_) => Ok(Some(Vacant::new(flags).map_err(|_| EAGAIN)?)),
+            Some(bound) => Ok(Some(bound.queue.memory(flags).map_err(|_| EAGAIN)?)),
             None => Ok(None),
         }
+    }
+
+    /// Returns memory for a receive, in which its entry comes to lie; `EAGAIN` if there is none.
+    pub(crate) fn receive_memory(&self, flags: Flags) -> Result<Vacant> {
+        let memory = match &self.queue {
+            Some(bound) => bound.queue.memory(flags),
+            None => Vacant::new(flags),
+        };
+        memory.map_err(|_| EAGAIN)
     }
 
     /// Returns the counter of an event.
