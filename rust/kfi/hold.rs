@@ -3,10 +3,7 @@
 //! The dependents of an object, and when it may be closed.
 
 use core::{
-    mem::{
-        self,
-        ManuallyDrop, //
-    },
+    mem::ManuallyDrop,
     ptr::NonNull, //
 };
 use kernel::{
@@ -74,15 +71,10 @@ impl Dependents {
 
     /// Removes a dependent that [`Self::hold`] added.
     pub(super) fn release(&self) {
-        self.release_many(1);
-    }
-
-    /// Removes as many dependents, each of which [`Self::hold`] added.
-    fn release_many(&self, count: usize) {
-        // INVARIANT: The caller was as many dependents, so the word is a number no less than that.
-        // Release: pairs with the acquire in `close`, which must see all that the dependents did.
+        // INVARIANT: The caller was a dependent, so the word is a number above 0.
+        // Release: pairs with the acquire in `close`, which must see all that the dependent did.
         // See `qemu-test/litmus/KFI-hold-close.litmus`.
-        self.0.fetch_sub(count, ordering::Release);
+        self.0.fetch_sub(1, ordering::Release);
     }
 
     /// Begins to close; fails if there are dependents or it is not open.
@@ -198,7 +190,14 @@ impl<T: Object> HoldOnce<T> {
     /// Ends the hold and uses the object, from any context.
     #[inline]
     pub fn use_last(self, f: impl FnOnce(&T)) {
-        HoldsOnce::from(self).use_last(f);
+        let this = ManuallyDrop::new(self);
+        let _section = rcu::read_lock();
+        // SAFETY: By the type invariants the object was not closed when the section began, and close,
+        // or the thread that frees it then, waits for its end.
+        let fid = unsafe { this.0.as_ref() };
+        // INVARIANT: Counted until here, and dropped no more.
+        fid.dependents().release();
+        f(fid);
     }
 }
 
@@ -208,69 +207,6 @@ impl<T: Object> Drop for HoldOnce<T> {
         let _section = rcu::read_lock();
         // SAFETY: By the type invariants, as above.
         unsafe { self.0.as_ref() }.dependents().release();
-    }
-}
-
-/// Holds on one object that end together with a single use of it: one [`HoldOnce`] or several.
-///
-/// # Invariants
-///
-/// `first` is a hold on the object, and the object has `more` dependents besides, which are this.
-pub struct HoldsOnce<T: Object> {
-    first: HoldOnce<T>,
-    more: usize,
-}
-
-impl<T: Object> From<HoldOnce<T>> for HoldsOnce<T> {
-    #[inline]
-    fn from(first: HoldOnce<T>) -> Self {
-        // INVARIANT: There are no others.
-        Self { first, more: 0 }
-    }
-}
-
-impl<T: Object> HoldsOnce<T> {
-    /// Adds a hold, or returns it if it is on another object.
-    #[inline]
-    pub fn join(&mut self, other: HoldOnce<T>) -> core::result::Result<(), HoldOnce<T>> {
-        if self.first.0 != other.0 {
-            return Err(other);
-        }
-        // INVARIANT: `other` was counted, and is not dropped.
-        mem::forget(other);
-        self.more += 1;
-        Ok(())
-    }
-
-    /// Ends the holds and uses the object, from any context.
-    #[inline]
-    pub fn use_last(self, f: impl FnOnce(&T)) {
-        let this = ManuallyDrop::new(self);
-        let _section = rcu::read_lock();
-        // SAFETY: By the type invariants the object was not closed when the section began, and close,
-        // or the thread that frees it then, waits for its end.
-        let fid = unsafe { this.first.0.as_ref() };
-        // INVARIANT: Counted until here, and dropped no more.
-        fid.dependents().release_many(1 + this.more);
-        f(fid);
-    }
-}
-
-impl<T: Object> core::ops::Deref for HoldsOnce<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        // SAFETY: By the type invariants the object is not closed as long as this exists.
-        unsafe { self.first.0.as_ref() }
-    }
-}
-
-impl<T: Object> Drop for HoldsOnce<T> {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants the object is not closed: `first` is dropped after this.
-        let fid = unsafe { self.first.0.as_ref() };
-        // INVARIANT: They were counted until here.
-        fid.dependents().release_many(self.more);
     }
 }
 
@@ -308,20 +244,6 @@ mod tests {
         assert!(!dependents.close());
         assert_eq!(dependents.count(), 1);
         dependents.release();
-        assert!(dependents.close());
-    }
-
-    #[test]
-    fn dependents_leave_together() {
-        let dependents = opened();
-        for _ in 0..3 {
-            assert!(dependents.hold());
-        }
-        dependents.release_many(2);
-        assert!(!dependents.close());
-        assert_eq!(dependents.count(), 1);
-        dependents.release_many(0);
-        dependents.release_many(1);
         assert!(dependents.close());
     }
 

@@ -991,11 +991,6 @@ impl Counter {
         self.change_error(ChangedBy::Provider, |old| old.wrapping_add(1));
     }
 
-    /// Returns whether the error value is not 0.
-    pub(crate) fn has_errors(&self) -> bool {
-        self.values.error.read() != 0
-    }
-
     /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held; `irqs` ends
     /// before anybody is woken.
     pub(crate) fn add_completed(&self, value: u64, irqs: &mut IrqGuard) {

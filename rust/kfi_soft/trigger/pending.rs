@@ -28,15 +28,13 @@ use crate::{
         fid::Fid,
         hold::{
             Hold,
-            HoldOnce,
-            HoldsOnce, //
+            HoldOnce, //
         },
         linux::{
             interrupts::IrqGuard,
             jiffies::Instant,
             random::random_u64, //
-        },
-        tally::Tally, //
+        }, //
     },
     trigger::{
         pending_table::PendingOwner, //
@@ -207,80 +205,11 @@ impl Pending {
         }
     }
 
-    /// Does it, if it is a counter operation, or lets it wait in `additions`, which have been made by
-    /// then unless it is one of these; from any context, with no lock held.
-    pub(crate) fn run_after(self, additions: &mut Additions) {
-        match self {
-            Self::Add { counter, value, .. } => additions.add(counter, value),
-            Self::Set { .. } | Self::Transfer { .. } => {
-                additions.make();
-                self.run(&mut IrqGuard::none());
-            }
-        }
-    }
-
     /// Returns the data transfer, if it is one.
     pub(crate) fn into_transfer(self) -> Option<KBox<dyn TriggeredOp>> {
         match self {
             Self::Transfer { transfer, .. } => Some(transfer),
             Self::Add { .. } | Self::Set { .. } => None,
-        }
-    }
-}
-
-/// Additions to one counter that follow each other, to be made as one.
-struct Sum {
-    counter: HoldsOnce<Counter>,
-    value: u64,
-    /// Others may be added.
-    grows: bool,
-}
-
-/// Additions that are yet to be made: those to one counter that follow each other become one.
-///
-/// Nothing runs between them, so that nobody can tell it from making them one after the other: what
-/// they make due is due in the order of thresholds. Only where errors are counted that could
-/// be another order: an operation that waits for the sum of both values would be due before another
-/// one whose threshold is lower, but which waits for the success value. There each is made by
-/// itself; errors that are counted meanwhile come later.
-pub(crate) struct Additions(Option<Sum>);
-
-impl Additions {
-    /// None yet.
-    pub(crate) const fn new() -> Self {
-        Self(None)
-    }
-
-    /// Adds one to them, before which they are made if it cannot be one of them.
-    fn add(&mut self, mut counter: HoldOnce<Counter>, value: u64) {
-        if let Some(sum) = self.0.as_mut().filter(|sum| sum.grows) {
-            // What is added without the lock stays small: see the top of `counter.rs`.
-            let total = sum.value.checked_add(value);
-            if let Some(total) = total.filter(|total| *total < Tally::LIMIT) {
-                match sum.counter.join(counter) {
-                    Ok(()) => {
-                        sum.value = total;
-                        return;
-                    }
-                    Err(other) => counter = other,
-                }
-            }
-        }
-        self.make();
-        let counter = HoldsOnce::from(counter);
-        let grows = !counter.has_errors();
-        self.0 = Some(Sum {
-            counter,
-            value,
-            grows,
-        });
-    }
-
-    /// Makes them; from any context, with no lock held.
-    pub(crate) fn make(&mut self) {
-        if let Some(Sum { counter, value, .. }) = self.0.take() {
-            // Most of them need no lock.
-            counter.use_last(|counter| counter.add_completed(value, &mut IrqGuard::none()));
         }
     }
 }

@@ -94,7 +94,6 @@ use crate::{
     trigger::{
         drain_budget::DrainBudget,
         pending::{
-            Additions,
             Pending,
             PendingKind, //
         },
@@ -750,7 +749,6 @@ impl Inner {
 
 /// Runs counter operations, and leaves nothing behind.
 fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
-    let mut additions = Additions::new();
     for (place, counter) in taken.iter_mut().zip(counters.iter()) {
         let Some(entry) = place.take() else {
             break;
@@ -758,9 +756,9 @@ fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
         if let Some(counter) = counter {
             abi_trace::fire(counter.id(), entry.key());
         }
-        ThresholdEntry::into_value(entry).run_after(&mut additions);
+        // Most of them need no lock.
+        ThresholdEntry::into_value(entry).run(&mut IrqGuard::none());
     }
-    additions.make();
     // May be the last references to some that were closed meanwhile.
     counters.fill_with(|| None);
 }
