@@ -26,6 +26,7 @@ tests! {
     "case-31-counter-operations" ["R-DWQ-3 R-DWQ-8 R-DWQ-20"] counter_operations;
     "case-31-already-met" ["R-DWQ-6"] already_met;
     "case-31-receive-after-message" ["R-DWQ-19"] receive_after_message;
+    "additions-beyond-the-end" ["R-DWQ-20 R-TRIG-18 R-CNTR-20"] additions_beyond_the_end;
     "case-32-success-and-error" ["R-DWQ-5 R-CNTR-20"] success_and_error;
     "case-33-completion-counters" ["R-DWQ-7 R-DWQ-11 R-DWQ-12"] completion_counters;
     "case-34-exactly-one" ["R-DWQ-7"] exactly_one;
@@ -227,6 +228,35 @@ fn receive_after_message(env: &Env) -> Outcome {
         }
     }
     net.close()
+}
+
+/// Additions that follow each other and pass 2^64: what waits for the value between is due.
+fn additions_beyond_the_end(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (trigger, passing, other) = (rig.counter()?, rig.counter()?, rig.counter()?);
+    let (deferred, waiting) = (rig.counter()?, rig.counter()?);
+    let between = u64::MAX - 4;
+    passing.set(u64::MAX - 9)?;
+    let works = [
+        Work::add(&deferred, 1, &passing, between),
+        // It was never as high as that.
+        Work::add(&waiting, 1, &passing, between + 1),
+        // Of what is due at once the first one may be done in another way than the rest.
+        Work::add(&other, 1, &trigger, 1),
+        Work::add(&passing, 5, &trigger, 1),
+        Work::add(&passing, 10, &trigger, 1),
+        Work::add(&other, 1, &trigger, 1),
+    ];
+    queue_all(&rig.domain, &works)?;
+    trigger.add(1)?;
+    other.wait(2, Some(LONG))?;
+    expect_value(&passing, 5)?;
+    expect_value(&deferred, 1)?;
+    settle();
+    check_eq!(waiting.read()?, 0);
+    rig.domain.flush_work(None)?;
+    drop((trigger, passing, other, deferred, waiting));
+    rig.close()
 }
 
 /// A change of a counter.
