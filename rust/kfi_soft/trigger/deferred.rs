@@ -24,17 +24,22 @@ use crate::{
             Hold,
             HoldOnce, //
         },
-        linux::task::cond_resched,
+        linux::{
+            jiffies::Instant,
+            task::cond_resched, //
+        },
         provider::{
             DeferredOp,
             DeferredWork,
             WorkId, //
         }, //
     },
-    trigger::pending::{
-        Action,
-        Pending,
-        PendingKind, //
+    trigger::{
+        pending::{
+            Pending,
+            PendingKind, //
+        },
+        threshold::ThresholdEntry, //
     }, //
 };
 
@@ -55,21 +60,27 @@ pub(crate) fn queue(domain: &Fid<Domain>, work: DeferredWork<'_>) -> Result {
         Some(fid) => Some(Hold::new(counter_of(domain, fid)?)?),
         None => None,
     };
-    let action = match work.op {
-        DeferredOp::CounterAdd { counter, value } => Action::Add {
+    let since = Instant::now();
+    let pending = match work.op {
+        DeferredOp::CounterAdd { counter, value } => Pending::Add {
             counter: HoldOnce::new(counter_of(domain, counter)?)?,
             value,
+            since,
         },
-        DeferredOp::CounterSet { counter, value } => Action::Set {
+        DeferredOp::CounterSet { counter, value } => Pending::Set {
             counter: HoldOnce::new(counter_of(domain, counter)?)?,
             value,
+            since,
         },
         DeferredOp::Transfer {
             endpoint,
             operation,
-        } => Action::Transfer(endpoint::prepare(endpoint, operation, completion, domain)?),
+        } => Pending::Transfer {
+            transfer: endpoint::prepare(endpoint, operation, completion, domain)?,
+            since,
+        },
     };
-    let entry = Pending::new(action, GFP_KERNEL)?;
+    let entry = ThresholdEntry::new(pending, GFP_KERNEL)?;
     domain.run_list().submit(
         triggering,
         PendingKind::Deferred,

@@ -84,14 +84,19 @@ pub(crate) enum PendingKind {
     Deferred,
 }
 
-/// The action of a pending operation when it fires.
-pub(crate) enum Action {
+/// An operation that is pending on a counter.
+///
+/// The number of its entry is that of its slot in the table of the domain.
+// Each with the time, as a member beside them would not fit in.
+pub(crate) enum Pending {
     /// Adds to a counter.
     Add {
         /// The counter.
         counter: HoldOnce<Counter>,
         /// The value to add.
         value: u64,
+        /// When it was submitted.
+        since: Instant,
     },
     /// Sets a counter.
     Set {
@@ -99,31 +104,14 @@ pub(crate) enum Action {
         counter: HoldOnce<Counter>,
         /// The value.
         value: u64,
+        /// When it was submitted.
+        since: Instant,
     },
     /// Begins a data transfer.
-    Transfer(KBox<dyn TriggeredOp>),
-}
-
-/// An operation that is pending on a counter.
-///
-/// The number of its entry is that of its slot in the table of the domain.
-// Each with the time, as a member beside them would not fit in.
-pub(crate) enum Pending {
-    /// See [`Action::Add`].
-    Add {
-        counter: HoldOnce<Counter>,
-        value: u64,
-        since: Instant,
-    },
-    /// See [`Action::Set`].
-    Set {
-        counter: HoldOnce<Counter>,
-        value: u64,
-        since: Instant,
-    },
-    /// See [`Action::Transfer`].
     Transfer {
+        /// The data transfer.
         transfer: KBox<dyn TriggeredOp>,
+        /// When it was submitted.
         since: Instant,
     },
 }
@@ -132,28 +120,6 @@ pub(crate) enum Pending {
 kernel::static_assert!(size_of::<ThresholdEntry<Pending>>() == 64);
 
 impl Pending {
-    /// Allocates an entry, which is submitted now.
-    pub(crate) fn new(
-        action: Action,
-        flags: kernel::alloc::Flags,
-    ) -> Result<KBox<ThresholdEntry<Self>>> {
-        let since = Instant::now();
-        let pending = match action {
-            Action::Add { counter, value } => Self::Add {
-                counter,
-                value,
-                since,
-            },
-            Action::Set { counter, value } => Self::Set {
-                counter,
-                value,
-                since,
-            },
-            Action::Transfer(transfer) => Self::Transfer { transfer, since },
-        };
-        ThresholdEntry::new(pending, flags)
-    }
-
     /// Returns what people call it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -358,7 +324,11 @@ pub(crate) fn submit_triggered(
 ) -> Result {
     let no_memory = |error| if error == ENOMEM { EAGAIN } else { error };
     let id = transfer.context().as_number();
-    let entry = Pending::new(Action::Transfer(transfer), GFP_NOWAIT).map_err(no_memory)?;
+    let pending = Pending::Transfer {
+        transfer,
+        since: Instant::now(),
+    };
+    let entry = ThresholdEntry::new(pending, GFP_NOWAIT).map_err(no_memory)?;
     counter
         .domain()
         .run_list()
