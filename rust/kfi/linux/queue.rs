@@ -197,7 +197,7 @@ impl Spare {
     /// Takes the memory that is there, or allocates some.
     pub fn take(&self, flags: Flags) -> Result<Vacant> {
         // INVARIANT: Null again.
-        // Acquire: the user before is done with it.
+        // Acquire: the user before is done with it. See `qemu-test/litmus/queue-spare.litmus`.
         let memory = self.0.xchg(ptr::null_mut(), ordering::Acquire);
         if memory.is_null() {
             return Vacant::new(flags);
