@@ -340,7 +340,7 @@ impl CompletionQueue {
         let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
             taken.slots = entries.move_to(buffer, CHUNK);
-            // As a rule the reader has all that he wants then.
+            // As a rule the buffer is full then.
             let ret = if taken.slots != 0 && buffer.is_full() {
                 Ok(true)
             } else {

@@ -179,8 +179,8 @@ impl Completions {
         }
     }
 
-    /// Moves completions of the ring to a reader, as long as they come first and he has room; returns how
-    /// many. What keeps him from more, [`Self::is_for`] says.
+    /// Moves completions of the ring to a reader, as long as they come first and the buffer has room;
+    /// returns how many. [`Self::is_for`] says why there are no more.
     #[inline]
     pub fn move_to(&mut self, buffer: &mut CompletionBuffer<'_>, limit: usize) -> usize {
         let mut moved = 0;
