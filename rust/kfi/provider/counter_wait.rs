@@ -42,17 +42,23 @@ use crate::kfi::{
 };
 
 /// The error value of a counter, and how often it has changed. Both change under the counter's lock.
+///
+/// # Invariants
+///
+/// `steps` goes up by one before each change of `value`, and by one after it: it is odd while the lock
+/// is held for a change.
 pub struct ErrorValue {
     value: Atomic<u64>,
-    changes: Atomic<u64>,
+    steps: Atomic<u64>,
 }
 
 impl ErrorValue {
     /// The value 0, which has not changed.
     pub const fn new() -> Self {
+        // INVARIANT: No change is being made.
         Self {
             value: Atomic::new(0),
-            changes: Atomic::new(0),
+            steps: Atomic::new(0),
         }
     }
 
@@ -82,18 +88,33 @@ impl ErrorValue {
         if new == old {
             return None;
         }
-        // Release: pairs with the acquire of `read`.
-        // See `qemu-test/litmus/KFI-error-value.litmus`.
+        // INVARIANT: A change is being made.
+        // Relaxed: the next store is a release.
+        self.steps.fetch_add(1, ordering::Relaxed);
+        // Release: pairs with the acquire of `read`; a thread that has read the value finds the first
+        // step in `changes_so_far`.
+        // See `qemu-test/litmus/KFI-error-value.litmus` and `qemu-test/litmus/KFI-error-begin.litmus`.
         self.value.store(new, ordering::Release);
-        // Relaxed: read under the lock.
-        self.changes.fetch_add(1, ordering::Relaxed);
+        // INVARIANT: The change was made.
+        // Release: a thread that finds both steps in `changes_so_far` reads no older value.
+        self.steps.fetch_add(1, ordering::Release);
         Some((old, new))
     }
 
-    /// Returns how often the value has changed, with the lock held.
+    /// Returns a number that any change from now on changes; `None` while one is being made, which the
+    /// lock tells the end of.
+    fn changes_so_far(&self) -> Option<u64> {
+        // Acquire: pairs with the second step; and not before an earlier read of the value, which is
+        // an acquire itself.
+        // See `qemu-test/litmus/KFI-error-begin.litmus`.
+        let steps = self.steps.load(ordering::Acquire);
+        (steps % 2 == 0).then_some(steps)
+    }
+
+    /// Returns that number, with the lock held.
     fn changes(&self) -> u64 {
         // Relaxed: changed under the lock.
-        self.changes.load(ordering::Relaxed)
+        self.steps.load(ordering::Relaxed)
     }
 }
 
@@ -166,7 +187,11 @@ pub trait CounterWait: CounterOps {
         if self.read() >= threshold {
             return Ok(None);
         }
-        // An error that can be read already is one from before: no change is half made.
+        // An error that can be read already is one from before, and one that cannot is not.
+        if let Some(changes) = self.error_value().changes_so_far() {
+            return Ok(Some(changes));
+        }
+        // It may or may not: until the change was made.
         let _lock = self.waiters().lock();
         Ok(Some(self.error_value().changes()))
     }
