@@ -78,6 +78,7 @@ use crate::{
             WorkId, //
         }, //
     },
+    late_work::LateWork,
     limits,
     memory_region::MemoryRegion,
     module_parameters,
@@ -193,10 +194,6 @@ struct Events {
 /// the peer.
 const RESERVE: u16 = 5;
 
-/// So many threads at once copy what is too large for the poster. All domains together share the CPUs
-/// with everybody else, and what one domain has to copy waits for its own turn.
-const LATE_WORKERS: u8 = 8;
-
 /// An open domain.
 #[pin_data]
 pub(crate) struct Domain {
@@ -207,7 +204,7 @@ pub(crate) struct Domain {
     /// Copies what is too large for the poster, and watches deadlines: for the endpoints of this domain
     /// only, so that those of others do not wait behind them. From when there is the first.
     #[pin]
-    late_work: Mutex<Option<Arc<WorkQueue>>>,
+    late_work: Mutex<Option<Arc<LateWork>>>,
     fabric: Hold<Fabric>,
     /// The user who has opened it.
     owner: Arc<Owner>,
@@ -275,14 +272,12 @@ impl Domain {
 
     /// Returns where its endpoints copy what is too large for the poster, and watch deadlines; may
     /// sleep.
-    pub(crate) fn late_work(&self) -> Result<Arc<WorkQueue>> {
+    pub(crate) fn late_work(&self) -> Result<Arc<LateWork>> {
         let mut late_work = self.late_work.lock();
         if let Some(queue) = &*late_work {
             return Ok(queue.clone());
         }
-        let flags = WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM);
-        let queue = WorkQueue::with_places(c"kfi_soft_late", flags, LATE_WORKERS);
-        let queue = Arc::pin_init(queue, GFP_KERNEL)?;
+        let queue = Arc::pin_init(LateWork::new(), GFP_KERNEL)?;
         *late_work = Some(queue.clone());
         Ok(queue)
     }
@@ -361,8 +356,8 @@ impl Object for Domain {
         // First, as these may sleep. Nothing is due any more, but the thread that has run it may be
         // about to return.
         let late_work = self.late_work.lock().take();
-        if let Some(queue) = late_work {
-            queue.destroy();
+        if let Some(late_work) = late_work {
+            late_work.queue().destroy();
         }
         self.work_queue.destroy();
         self.run_list.release();

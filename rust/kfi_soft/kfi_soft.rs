@@ -57,6 +57,7 @@ mod hotplug;
 mod info;
 #[path = "../kfi/kfi.rs"]
 mod kfi;
+mod late_work;
 mod limits;
 mod memory_region;
 mod nic;

@@ -37,6 +37,7 @@ use crate::{
             WorkQueue, //
         }, //
     },
+    late_work::LateWork,
     transfer::{
         accepted::Accepted,
         origin::Origin,
@@ -51,10 +52,15 @@ const TURN: usize = 64;
 /// So many bytes, which the last request may exceed.
 const TURN_BYTES: usize = 1 << 20;
 
+/// So many turns follow each other if no other list waits for one: to be queued again would cost as
+/// much as copying some 100 KiB, and may move it to another CPU. Not more, as the thread that closes an
+/// endpoint waits for all of them.
+const TURNS: usize = 16;
+
 /// A list of requests that the work queue carries out.
 #[pin_data]
 pub(crate) struct LateDeliveries {
-    work_queue: Arc<WorkQueue>,
+    late_work: Arc<LateWork>,
     #[pin]
     requests: SpinLockIrq<EntryQueue<Accepted>>,
     #[pin]
@@ -64,10 +70,10 @@ pub(crate) struct LateDeliveries {
 impl LateDeliveries {
     /// None, yet, for an endpoint of a domain.
     pub(crate) fn new(domain: &Domain) -> Result<Arc<Self>> {
-        let work_queue = domain.late_work()?;
+        let late_work = domain.late_work()?;
         Arc::pin_init(
             pin_init!(Self {
-                work_queue,
+                late_work,
                 requests <- new_spinlock_irq!(
                     EntryQueue::new(),
                     "kfi_soft::LateDeliveries::requests"
@@ -80,7 +86,7 @@ impl LateDeliveries {
 
     /// Returns the work queue.
     pub(crate) fn work_queue(&self) -> &WorkQueue {
-        &self.work_queue
+        self.late_work.queue()
     }
 
     /// Adds a request. Drops it if its initiator has given it up meanwhile, and not found it.
@@ -93,7 +99,7 @@ impl LateDeliveries {
             }
             requests.push_named(accepted);
         }
-        self.work_queue.queue::<_, 0>(self.clone());
+        self.late_work.add(self.clone());
     }
 
     /// Takes a request out, if it is here.
@@ -114,10 +120,31 @@ impl LateDeliveries {
         self.requests.lock().is_empty()
     }
 
+    /// Carries out as many as one turn has.
+    fn take_turn(&self) {
+        let mut bytes: usize = 0;
+        // Mostly they are for the same one.
+        let mut receiver = None;
+        for _ in 0..TURN {
+            let Some(accepted) = self.take_first() else {
+                return;
+            };
+            bytes = bytes.saturating_add(accepted.origin.request().len);
+            let budget = &mut Budget::thread();
+            Receiver::carry_out(accepted, &mut receiver, cond_resched, budget);
+            if bytes >= TURN_BYTES {
+                return;
+            }
+            cond_resched();
+        }
+    }
+
     /// Refuses the requests that are left. Any that may still be added have been ended by their
     /// initiators. May sleep.
     pub(crate) fn close(&self) {
-        self.work.cancel_sync();
+        if self.work.cancel_sync() {
+            self.late_work.remove();
+        }
         loop {
             // Its sender waits for the thread that has taken it out.
             let preemption = NoPreemption::begin();
@@ -139,22 +166,20 @@ impl WorkItem for LateDeliveries {
     }
 
     fn run(this: Arc<Self>) {
-        let mut bytes: usize = 0;
-        for _ in 0..TURN {
-            let Some(accepted) = this.take_first() else {
-                return;
-            };
-            bytes = bytes.saturating_add(accepted.origin.request().len);
-            Receiver::carry_out(accepted, cond_resched, &mut Budget::thread());
-            if bytes >= TURN_BYTES {
+        let late_work = this.late_work.clone();
+        for turn in 0..TURNS {
+            if turn != 0 && !late_work.has_place() {
                 break;
             }
-            cond_resched();
+            this.take_turn();
+            if this.is_empty() {
+                break;
+            }
         }
         if !this.is_empty() {
             // Behind other lists.
-            let work_queue = this.work_queue.clone();
-            work_queue.queue::<_, 0>(this);
+            late_work.add(this);
         }
+        late_work.remove();
     }
 }

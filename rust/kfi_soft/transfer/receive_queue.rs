@@ -58,8 +58,7 @@ use crate::{
             work_queue::{
                 new_work,
                 Work,
-                WorkItem,
-                WorkQueue, //
+                WorkItem, //
             }, //
         },
         memory::{
@@ -72,6 +71,7 @@ use crate::{
             Outcome, //
         }, //
     },
+    late_work::LateWork,
     limits,
     module_parameters,
     queue::completion_queue::EntryPlace,
@@ -484,7 +484,7 @@ pub(crate) struct ReceiveQueue {
     purging: Mutex<()>,
     /// How many receives may be posted.
     size: usize,
-    work_queue: Arc<WorkQueue>,
+    late_work: Arc<LateWork>,
     #[pin]
     watch: Work<ReceiveQueue>,
 }
@@ -512,7 +512,7 @@ pub(crate) enum Arrival<'a> {
 impl ReceiveQueue {
     /// A queue for `size` receives in a domain.
     pub(crate) fn new(domain: &Domain, size: usize) -> Result<Arc<Self>> {
-        let work_queue = domain.late_work()?;
+        let late_work = domain.late_work()?;
         Arc::pin_init(
             pin_init!(Self {
                 state <- new_spinlock_irq!(
@@ -528,7 +528,7 @@ impl ReceiveQueue {
                 ),
                 purging <- new_mutex!((), "kfi_soft::ReceiveQueue::purging"),
                 size,
-                work_queue,
+                late_work,
                 watch <- new_work!("kfi_soft::ReceiveQueue::watch"),
             }),
             GFP_KERNEL,
@@ -696,7 +696,7 @@ impl ReceiveQueue {
         }
         state.watch_at = Some(at);
         // With the lock held: else a later time could replace an earlier one that was set meanwhile.
-        self.work_queue.modify_delayed::<_, 0>(self.clone(), delay);
+        self.late_work.queue().modify_delayed::<_, 0>(self.clone(), delay);
     }
 
     /// Posts a receive, and delivers to it what has waited; `EAGAIN` if there are as many posted

@@ -270,13 +270,18 @@ pub(crate) struct ReceiverName {
 }
 
 impl ReceiverName {
-    /// Begins to use the context, which a request has arrived at; `None` if it is closed.
-    fn enter(&self, request: &Request) -> Option<ReceiverUse> {
+    /// Begins to use the context, which a request has arrived at; `None` if it is closed. `last` is the
+    /// one that was found last.
+    fn enter(&self, request: &Request, last: &mut Option<Arc<Receiver>>) -> Option<ReceiverUse> {
+        if let Some(same) = last.as_ref().filter(|last| last.number == self.number) {
+            return Receiver::enter(same.clone());
+        }
         let found = self.node.receiver(request)?;
         if found.number != self.number {
             // Another one has the address by now.
             return None;
         }
+        *last = Some(found.clone());
         Receiver::enter(found)
     }
 }
@@ -463,7 +468,7 @@ impl Receiver {
                     break;
                 };
                 // It fails before anything is copied.
-                Self::carry_out(accepted, || (), &mut Budget::thread());
+                Self::carry_out(accepted, &mut None, || (), &mut Budget::thread());
                 drop(preemption);
                 cond_resched();
             }
@@ -594,7 +599,7 @@ impl Receiver {
         let this = receiver.receiver().clone();
         let origin = &accepted.origin;
         if this.does_at_once(origin) && !origin.has_late_messages(&this) {
-            Self::carry_out(accepted, || (), budget);
+            Self::carry_out(accepted, &mut None, || (), budget);
             return;
         }
         let origin = origin.clone();
@@ -625,8 +630,13 @@ impl Receiver {
     }
 
     /// Carries out a request that was accepted, and answers; it fails as soon as either side is being
-    /// closed. `relax` is called between large chunks.
-    pub(crate) fn carry_out(accepted: Entry<Accepted>, relax: impl Fn(), budget: &mut Budget) {
+    /// closed. `last` is the receive context that was found last, `relax` is called between large chunks.
+    pub(crate) fn carry_out(
+        accepted: Entry<Accepted>,
+        last: &mut Option<Arc<Self>>,
+        relax: impl Fn(),
+        budget: &mut Budget,
+    ) {
         let (accepted, memory) = accepted.empty();
         let Accepted {
             origin,
@@ -667,7 +677,7 @@ impl Receiver {
                 lent.respond(response, budget);
             }
             Task::Regions(name) => {
-                let Some(receiver) = name.enter(origin.request()) else {
+                let Some(receiver) = name.enter(origin.request(), last) else {
                     origin.refuse(EHOSTUNREACH, budget);
                     return;
                 };
@@ -1418,7 +1428,7 @@ impl Destination for Receiver {
         } else if let Some(accepted) = self.deliveries.take(origin) {
             // A matched message is withdrawn only where its transmit context is being closed: so nothing
             // is copied.
-            Self::carry_out(accepted, || (), &mut Budget::thread());
+            Self::carry_out(accepted, &mut None, || (), &mut Budget::thread());
         }
     }
 }
