@@ -696,7 +696,9 @@ impl ReceiveQueue {
         }
         state.watch_at = Some(at);
         // With the lock held: else a later time could replace an earlier one that was set meanwhile.
-        self.late_work.queue().modify_delayed::<_, 0>(self.clone(), delay);
+        self.late_work
+            .queue()
+            .modify_delayed::<_, 0>(self.clone(), delay);
     }
 
     /// Posts a receive, and delivers to it what has waited; `EAGAIN` if there are as many posted

@@ -111,6 +111,7 @@ use crate::{
             Span, //
         },
         region::{
+            AllowedRanges,
             Moment,
             RegionRanges,
             RegionUse,
@@ -729,8 +730,8 @@ impl Receiver {
         if let Some(distant) = origin.distant() {
             let ranges = receiver.ranges(remote);
             match receiver.check(request, ranges) {
-                Ok(told) => {
-                    let late_report = receiver.late_report(told);
+                Ok(allowed) => {
+                    let late_report = receiver.late_report(allowed.told);
                     let ground = Ground::Regions(ranges.moment);
                     Self::land(distant, receiver, ground, late_report, memory);
                 }
@@ -822,13 +823,17 @@ impl Receiver {
         let remote = request.remote();
         let ranges = RegionRanges { remote, moment };
         let request = request.request();
-        let place = match self.check(request, ranges) {
-            Ok(false) => EntryPlace::Nowhere,
-            Ok(true) => EntryPlace::Own(memory),
+        let allowed = match self.check(request, ranges) {
+            Ok(allowed) => allowed,
             Err(error) => return Response::failed(error),
         };
+        let place = if allowed.told {
+            EntryPlace::Own(memory)
+        } else {
+            EntryPlace::Nowhere
+        };
         let irqs = &mut IrqGuard::none();
-        match self.for_each_range(request, ranges, irqs, |_, _, len| Ok(len)) {
+        match self.for_each_range(request, allowed, irqs, |_, _, len| Ok(len)) {
             Ok(len) => {
                 self.report(request, place, len);
                 Response::done(len)
@@ -959,15 +964,18 @@ impl Receiver {
         irqs: &mut IrqGuard,
         go_on: impl Fn() -> bool,
     ) -> Option<Response> {
-        let ranges = self.ranges(remote);
-        let place = match self.check(request, ranges) {
-            Ok(false) => EntryPlace::Nowhere,
-            Ok(true) => find_place()?,
+        let allowed = match self.check(request, self.ranges(remote)) {
+            Ok(allowed) => allowed,
             Err(error) => return Some(Response::failed(error)),
         };
+        let place = if allowed.told {
+            find_place()?
+        } else {
+            EntryPlace::Nowhere
+        };
         let done = match request.kind {
-            RequestKind::Atomic(atomics) => self.atomic(request, ranges, payload, irqs, atomics),
-            _ => self.rma(request, ranges, payload, irqs, go_on),
+            RequestKind::Atomic(atomics) => self.atomic(request, allowed, payload, irqs, atomics),
+            _ => self.rma(request, allowed, payload, irqs, go_on),
         };
         Some(match done {
             Ok(len) => {
@@ -1022,22 +1030,32 @@ impl Receiver {
         }
     }
 
-    /// Checks all that a request wants to do to memory regions; returns whether an entry is to
-    /// report it.
-    fn check(&self, request: &Request, ranges: RegionRanges<'_>) -> Result<bool> {
+    /// Checks all that a request wants to do to memory regions.
+    fn check<'a>(&self, request: &Request, ranges: RegionRanges<'a>) -> Result<AllowedRanges<'a>> {
         let (access, caps) = Self::needed(request);
         if !self.config.caps.contains(caps) {
             return Err(EACCES);
         }
         let regions = self.regions();
-        let mut told = request.data.is_some() || self.config.caps.contains(Caps::RMA_EVENT);
+        let mut told = self.tells(request);
+        let mut first = None;
         // Nothing is touched unless all of it may be.
         for range in ranges.remote.ranges_from(0) {
             let region = regions.find(range.key, self.id(), ranges.moment)?;
             region.check(region.len(), range, access, request.auth_key)?;
             told |= region.event;
+            first.get_or_insert(region);
         }
-        Ok(told)
+        Ok(AllowedRanges {
+            ranges,
+            told,
+            first,
+        })
+    }
+
+    /// Returns whether an entry is to report what a request does to memory regions, whichever these are.
+    fn tells(&self, request: &Request) -> bool {
+        request.data.is_some() || self.config.caps.contains(Caps::RMA_EVENT)
     }
 
     /// Returns what a request that begins now names of regions.
@@ -1048,8 +1066,13 @@ impl Receiver {
 
     /// Returns whether an entry would report what is done to memory regions.
     fn is_told(&self, origin: &Origin) -> bool {
-        let told = || self.check(origin.request(), self.ranges(origin.remote()));
-        self.config.completer.has_queue() && matches!(told(), Ok(true))
+        let request = origin.request();
+        // Mostly no region has to be looked up for that.
+        if !(self.tells(request) || self.regions().may_report()) {
+            return false;
+        }
+        let check = || self.check(request, self.ranges(origin.remote()));
+        self.config.completer.has_queue() && check().is_ok_and(|allowed| allowed.told)
     }
 
     /// Tells of what was done to memory regions.
@@ -1090,16 +1113,20 @@ impl Receiver {
     fn for_each_range(
         &self,
         request: &Request,
-        ranges: RegionRanges<'_>,
+        allowed: AllowedRanges<'_>,
         irqs: &mut IrqGuard,
         mut act: impl FnMut(&RegionUse, usize, usize) -> Result<usize>,
     ) -> Result<usize> {
         let (access, _) = Self::needed(request);
         let regions = self.regions();
-        let RegionRanges { remote, moment } = ranges;
+        let RegionRanges { remote, moment } = allowed.ranges;
+        let mut first = allowed.first;
         let mut done: usize = 0;
         for (at, range) in remote.ranges_from(0).enumerate() {
-            let region = regions.find(range.key, self.id(), moment)?;
+            let region = match first.take() {
+                Some(region) => region,
+                None => regions.find(range.key, self.id(), moment)?,
+            };
             let start = region.check(region.len(), range, access, request.auth_key)?;
             done = done.wrapping_add(act(&region, start, range.len)?);
             let next = at.wrapping_add(1);
@@ -1121,7 +1148,7 @@ impl Receiver {
     fn rma(
         &self,
         request: &Request,
-        ranges: RegionRanges<'_>,
+        allowed: AllowedRanges<'_>,
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
         go_on: impl Fn() -> bool,
@@ -1129,7 +1156,7 @@ impl Receiver {
         let write = Self::writes(request);
         let mut source = payload.source.cursor(0);
         let mut target = payload.target.cursor(0);
-        self.for_each_range(request, ranges, irqs, |region, start, len| {
+        self.for_each_range(request, allowed, irqs, |region, start, len| {
             let copied = if write {
                 copy(&mut region.target(start)?, &mut source, len, &go_on)
             } else {
@@ -1143,7 +1170,7 @@ impl Receiver {
     fn atomic(
         &self,
         request: &Request,
-        ranges: RegionRanges<'_>,
+        allowed: AllowedRanges<'_>,
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
         atomics: Atomics,
@@ -1154,7 +1181,7 @@ impl Receiver {
         let mut results = payload.target.cursor(0);
         let stripes = &self.config.node.stripes;
         if atomics.is_read_only() {
-            return self.for_each_range(request, ranges, irqs, |region, start, len| {
+            return self.for_each_range(request, allowed, irqs, |region, start, len| {
                 let mut source = region.source(start);
                 let done = stripes.for_each_chunk(&mut source, len, size, |source, count| {
                     for _ in 0..count {
@@ -1164,7 +1191,7 @@ impl Receiver {
                 Ok(done)
             });
         }
-        self.for_each_range(request, ranges, irqs, |region, start, len| {
+        self.for_each_range(request, allowed, irqs, |region, start, len| {
             let mut target = region.target(start)?;
             // Elements change one after the other, in order; between chunks of them others may.
             let done = stripes.for_each_chunk(&mut target, len, size, |target, count| {

@@ -75,6 +75,8 @@ pub(crate) struct Region {
     only: Atomic<usize>,
     /// Which one it is of those that have been added where it is found.
     serial: Atomic<u64>,
+    /// Arrivals may be counted.
+    counted: Atomic<bool>,
     #[pin]
     counters: SpinLockIrq<RegionCounters>,
 }
@@ -102,6 +104,7 @@ impl Region {
                 auth_key,
                 only: Atomic::new(0),
                 serial: Atomic::new(0),
+                counted: Atomic::new(false),
                 counters <- new_spinlock_irq!(
                     RegionCounters::default(),
                     "kfi_soft::Region::counters"
@@ -165,17 +168,22 @@ impl Region {
         if write {
             counters.write = Some(counter);
         }
+        // Relaxed: the counters are looked at with the lock.
+        self.counted.store(true, ordering::Relaxed);
         Ok(())
     }
 
     /// Returns whether arrivals are counted.
     pub(crate) fn counts(&self) -> bool {
-        let counters = self.counters.lock();
-        counters.read.is_some() || counters.write.is_some()
+        // Relaxed: a peer that is told of the region after a counter was bound finds it.
+        self.counted.load(ordering::Relaxed)
     }
 
     /// Counts an arrival.
     pub(crate) fn count(&self, write: bool) {
+        if !self.counts() {
+            return;
+        }
         let counter = {
             let counters = self.counters.lock();
             if write {
@@ -212,6 +220,15 @@ pub(crate) struct RegionRanges<'a> {
     pub(crate) moment: Moment,
 }
 
+/// The ranges that a request names and may use.
+pub(crate) struct AllowedRanges<'a> {
+    pub(crate) ranges: RegionRanges<'a>,
+    /// An entry is to report it.
+    pub(crate) told: bool,
+    /// The region of the first range, if there is one.
+    pub(crate) first: Option<RegionUse>,
+}
+
 /// Fewer keys than these can be tried out one after the other.
 const FEW_KEYS: u64 = u32::MAX as u64;
 
@@ -225,6 +242,8 @@ pub(crate) struct Regions {
     regions: SpinLockIrq<RBTree<u64, Arc<Registered>>>,
     /// How many have been added.
     added: Atomic<u64>,
+    /// One of which every use is reported by an entry was among these.
+    event: Atomic<bool>,
     /// The key that is tried next when the provider chooses.
     next: Atomic<u64>,
 }
@@ -235,6 +254,7 @@ impl Regions {
         pin_init!(Self {
             regions <- new_spinlock_irq!(RBTree::new(), "kfi_soft::Regions::regions"),
             added: Atomic::new(0),
+            event: Atomic::new(false),
             next: Atomic::new(0),
         })
     }
@@ -251,6 +271,10 @@ impl Regions {
         // Relaxed, all: written under the lock, and the one of the region before that is found.
         let serial = self.added.load(ordering::Relaxed).wrapping_add(1);
         region.serial.store(serial, ordering::Relaxed);
+        if region.event {
+            // Relaxed: a peer that is told of the region finds it.
+            self.event.store(true, ordering::Relaxed);
+        }
         let old = regions.insert(node);
         self.added.store(serial, ordering::Relaxed);
         drop(regions);
@@ -300,6 +324,12 @@ impl Regions {
     pub(crate) fn remove(&self, key: u64) {
         let node = self.regions.lock().remove_node(&key);
         drop(node);
+    }
+
+    /// Returns whether there may be a region of which every use is reported by an entry.
+    pub(crate) fn may_report(&self) -> bool {
+        // Relaxed: see `insert`.
+        self.event.load(ordering::Relaxed)
     }
 
     /// Returns this moment.
