@@ -3,9 +3,10 @@
 //! Waiting on a counter: what is common to all whose threads sleep in the order of their thresholds.
 //!
 //! A thread sleeps until the success value reaches its threshold, or the error value changes. Changes
-//! are counted, as the value may be set back to what it was. Both change in one
-//! step, under the lock of the counter, and a wait begins under the same lock: so an error that a
-//! thread has read before does not end its wait, and one that comes after does.
+//! are counted, as the value may be set back to what it was, under the lock of the counter: one step
+//! before the value changes and one after it. A wait begins with that number, and only a thread that
+//! comes between the steps takes the lock for it: so an error that a thread has read before does not
+//! end its wait, and one that comes after does.
 
 use kernel::{
     prelude::*,
