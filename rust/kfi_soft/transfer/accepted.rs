@@ -30,7 +30,8 @@ pub(crate) enum Task {
     /// It is received, as it was matched. It has been claimed.
     Receive(ReceiverUse, Match),
     /// It is done to the memory regions that it names, by a receive context that is looked up when it is
-    /// its turn: what waits for that keeps none that is closed meanwhile.
+    /// its turn: what waits for that keeps none that is closed meanwhile. (One that was found is kept for the
+    /// next requests of the same turn.)
     Regions(ReceiverName),
 }
 

@@ -52,9 +52,11 @@ const TURN: usize = 64;
 /// So many bytes, which the last request may exceed.
 const TURN_BYTES: usize = 1 << 20;
 
-/// So many turns follow each other if no other list waits for one: to be queued again would cost as
-/// much as copying some 100 KiB, and may move it to another CPU. Not more, as the thread that closes an
-/// endpoint waits for all of them.
+/// A turn with more bytes is the last one in a row.
+const MOST_BYTES: usize = 2 * TURN_BYTES;
+
+/// So many turns follow each other if no other list waits for one and none of them was for a large request: to be queued again would cost as much as copying some 100 KiB, and may move it to another CPU.
+/// Not more, as what else the endpoints of a domain leave to the work queue may wait for the place.
 const TURNS: usize = 16;
 
 /// A list of requests that the work queue carries out.
@@ -120,23 +122,25 @@ impl LateDeliveries {
         self.requests.lock().is_empty()
     }
 
-    /// Carries out as many as one turn has.
-    fn take_turn(&self) {
+    /// Carries out as many as one turn has; returns whether there may be another one at once.
+    fn take_turn(&self) -> bool {
         let mut bytes: usize = 0;
         // Mostly they are for the same one.
         let mut receiver = None;
         for _ in 0..TURN {
             let Some(accepted) = self.take_first() else {
-                return;
+                return false;
             };
             bytes = bytes.saturating_add(accepted.origin.request().len);
             let budget = &mut Budget::thread();
             Receiver::carry_out(accepted, &mut receiver, cond_resched, budget);
             if bytes >= TURN_BYTES {
-                return;
+                // A large one is a turn of its own.
+                return bytes <= MOST_BYTES;
             }
             cond_resched();
         }
+        true
     }
 
     /// Refuses the requests that are left. Any that may still be added have been ended by their
@@ -171,8 +175,7 @@ impl WorkItem for LateDeliveries {
             if turn != 0 && !late_work.has_place() {
                 break;
             }
-            this.take_turn();
-            if this.is_empty() {
+            if !this.take_turn() {
                 break;
             }
         }

@@ -275,7 +275,13 @@ impl ReceiverName {
     /// one that was found last.
     fn enter(&self, request: &Request, last: &mut Option<Arc<Receiver>>) -> Option<ReceiverUse> {
         if let Some(same) = last.as_ref().filter(|last| last.number == self.number) {
-            return Receiver::enter(same.clone());
+            let same = same.clone();
+            if same.is_closed() {
+                // Its memory is not kept for the others.
+                *last = None;
+                return None;
+            }
+            return Receiver::enter(same);
         }
         let found = self.node.receiver(request)?;
         if found.number != self.number {
@@ -729,9 +735,10 @@ impl Receiver {
         let (request, remote) = (origin.request(), origin.remote());
         if let Some(distant) = origin.distant() {
             let ranges = receiver.ranges(remote);
-            match receiver.check(request, ranges) {
-                Ok(allowed) => {
-                    let late_report = receiver.late_report(allowed.told);
+            let told = receiver.check(request, ranges).map(|allowed| allowed.told);
+            match told {
+                Ok(told) => {
+                    let late_report = receiver.late_report(told);
                     let ground = Ground::Regions(ranges.moment);
                     Self::land(distant, receiver, ground, late_report, memory);
                 }
@@ -1133,12 +1140,15 @@ impl Receiver {
             if remote.ranges_from(next).any(|other| other.key == range.key) {
                 continue;
             }
-            if next == remote.count() || region.counts() {
+            let counts = region.counts();
+            if next == remote.count() || counts {
                 // Triggers may run.
                 irqs.end();
             }
-            // The very region that was used, which cannot be closed before this.
-            region.count(Self::writes(request));
+            if counts {
+                // The very region that was used, which cannot be closed before this.
+                region.count(Self::writes(request));
+            }
         }
         irqs.end();
         Ok(done)

@@ -181,9 +181,6 @@ impl Region {
 
     /// Counts an arrival.
     pub(crate) fn count(&self, write: bool) {
-        if !self.counts() {
-            return;
-        }
         let counter = {
             let counters = self.counters.lock();
             if write {
@@ -242,8 +239,8 @@ pub(crate) struct Regions {
     regions: SpinLockIrq<RBTree<u64, Arc<Registered>>>,
     /// How many have been added.
     added: Atomic<u64>,
-    /// One of which every use is reported by an entry was among these.
-    event: Atomic<bool>,
+    /// Of how many every use is reported by an entry.
+    reporting: Atomic<usize>,
     /// The key that is tried next when the provider chooses.
     next: Atomic<u64>,
 }
@@ -254,7 +251,7 @@ impl Regions {
         pin_init!(Self {
             regions <- new_spinlock_irq!(RBTree::new(), "kfi_soft::Regions::regions"),
             added: Atomic::new(0),
-            event: Atomic::new(false),
+            reporting: Atomic::new(0),
             next: Atomic::new(0),
         })
     }
@@ -273,7 +270,7 @@ impl Regions {
         region.serial.store(serial, ordering::Relaxed);
         if region.event {
             // Relaxed: a peer that is told of the region finds it.
-            self.event.store(true, ordering::Relaxed);
+            self.reporting.fetch_add(1, ordering::Relaxed);
         }
         let old = regions.insert(node);
         self.added.store(serial, ordering::Relaxed);
@@ -323,13 +320,17 @@ impl Regions {
     /// Removes a region.
     pub(crate) fn remove(&self, key: u64) {
         let node = self.regions.lock().remove_node(&key);
-        drop(node);
+        let region = node.map(|node| node.to_key_value().1);
+        if region.is_some_and(|region| region.event) {
+            // Relaxed: it is not found any more.
+            self.reporting.fetch_sub(1, ordering::Relaxed);
+        }
     }
 
     /// Returns whether there may be a region of which every use is reported by an entry.
     pub(crate) fn may_report(&self) -> bool {
         // Relaxed: see `insert`.
-        self.event.load(ordering::Relaxed)
+        self.reporting.load(ordering::Relaxed) != 0
     }
 
     /// Returns this moment.
