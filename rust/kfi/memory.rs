@@ -366,7 +366,21 @@ impl<D> Buffers<'_, D> {
     }
 
     /// Checks the description and returns the number of bytes; `EINVAL` if it is none.
+    #[inline(always)]
     pub fn len(self) -> Result<usize> {
+        match self.list {
+            List::One(base, len) => {
+                if (base.is_null() && len != 0) || isize::try_from(len).is_err() {
+                    return Err(EINVAL);
+                }
+                Ok(len)
+            }
+            _ => self.len_of_list(),
+        }
+    }
+
+    /// As [`Self::len`], whatever the form.
+    fn len_of_list(self) -> Result<usize> {
         let mut sum: usize = 0;
         self.each(|range| {
             sum = sum.checked_add(range.len).ok_or(EINVAL)?;
@@ -407,13 +421,14 @@ impl<D> Buffers<'_, D> {
     /// that was to open it, if it fails.
     ///
     /// [`OpFlags::INJECT`]: super::flags::OpFlags::INJECT
+    #[inline(always)]
     pub(super) unsafe fn capture(
         self,
         flags: Flags,
         reserve: Option<&Arc<Reserve>>,
     ) -> Result<Memory<D>> {
-        let len = self.len()?;
-        if let List::One(base, len) = self.list {
+        if let List::One(base, _) = self.list {
+            let len = self.len()?;
             // INVARIANT: One range of that length. It is valid by the type invariants as long as it is
             // used by the safety requirements.
             return Ok(Memory {
@@ -425,6 +440,21 @@ impl<D> Buffers<'_, D> {
                 _direction: PhantomData,
             });
         }
+        // SAFETY: By the safety requirements.
+        unsafe { self.capture_list(flags, reserve) }
+    }
+
+    /// As [`Self::capture`], whatever the form.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`Self::capture`].
+    unsafe fn capture_list(
+        self,
+        flags: Flags,
+        reserve: Option<&Arc<Reserve>>,
+    ) -> Result<Memory<D>> {
+        let len = self.len()?;
         if self.count() <= 1 {
             let mut one = Range {
                 base: Base::Virtual(ptr::null_mut()),
@@ -823,6 +853,21 @@ impl<D> Cursor<'_, D> {
         }
     }
 
+    /// Returns where the bytes that follow begin, and how many there are, if the memory is one virtual range.
+    #[inline]
+    fn rest(&self) -> Option<(*mut u8, usize)> {
+        match self.ranges {
+            Ranges::One(Range {
+                base: Base::Virtual(base),
+                len,
+            }) if self.at == 0 => {
+                let len = len.checked_sub(self.offset)?;
+                Some((base.wrapping_add(self.offset), len))
+            }
+            _ => None,
+        }
+    }
+
     /// Moves on inside of a piece.
     #[inline]
     fn advance(&mut self, len: usize) {
@@ -904,6 +949,21 @@ impl Cursor<'_, Target> {
 /// Copies at most `len` bytes from one place to another and moves both on; returns how many there
 /// were. The memory may overlap, then what arrives is undefined but nothing else is touched.
 pub fn transfer<D>(to: &mut Cursor<'_, Target>, from: &mut Cursor<'_, D>, len: usize) -> usize {
+    if let (Some((target, room)), Some((source, there))) = (to.rest(), from.rest()) {
+        let step = room.min(there).min(len);
+        if step != 0 {
+            // SAFETY: `step` bytes are valid at both by the type invariants of `Cursor`.
+            unsafe { bindings::copy(target.cast(), source.cast_const().cast(), step) };
+        }
+        to.advance(step);
+        from.advance(step);
+        return step;
+    }
+    transfer_pieces(to, from, len)
+}
+
+/// As [`transfer`], whatever the memory.
+fn transfer_pieces<D>(to: &mut Cursor<'_, Target>, from: &mut Cursor<'_, D>, len: usize) -> usize {
     let mut done: usize = 0;
     while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
         let (Some(target), Some(source)) = (to.piece(), from.piece()) else {

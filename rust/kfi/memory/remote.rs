@@ -111,14 +111,18 @@ impl RemoteRanges<'_> {
 
     /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more, nor any
     /// in the reserve, `EINVAL` if it is none.
+    #[inline]
     pub fn capture(self, flags: Flags, reserve: Option<&Arc<Reserve>>) -> Result<RemoteMemory> {
-        if let RemoteList::One(range) = self.list {
-            return Ok(RemoteMemory::One(range));
+        match self.list {
+            RemoteList::One(range) => Ok(RemoteMemory::One(range)),
+            _ if self.count() == 0 => Ok(RemoteMemory::One(RemoteRange::default())),
+            _ => self.capture_list(flags, reserve),
         }
+    }
+
+    /// As [`Self::capture`], of one range or more.
+    fn capture_list(self, flags: Flags, reserve: Option<&Arc<Reserve>>) -> Result<RemoteMemory> {
         let count = self.count();
-        if count == 0 {
-            return Ok(RemoteMemory::One(RemoteRange::default()));
-        }
         let mut many = Pieces::new(if count > 1 { count } else { 0 }, flags, reserve)?;
         let mut one = RemoteRange::default();
         for at in 0..count {

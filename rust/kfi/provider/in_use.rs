@@ -125,6 +125,7 @@ pub struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// Takes the memory of an operation. Its description lies in memory of `reserve`, if there is one
     /// and no other.
+    #[inline(always)]
     pub fn take(
         operation: Operation<'a>,
         gfp: Flags,
@@ -261,6 +262,7 @@ pub struct Incoming {
 
 impl Incoming {
     /// Takes the memory of a receive; `EINVAL` if it is none.
+    #[inline]
     pub fn take(operation: Operation<'_>, gfp: Flags) -> Result<Self> {
         let Local::Target(target) = operation.local else {
             return Err(EINVAL);
