@@ -600,8 +600,9 @@ impl EndpointState {
         let reserve = Some(self.domain.reserve());
         // Operations that have memory of the reserve give it back soon.
         let _preemption = NoPreemption::begin();
-        match transmitter.prepare(operation, false, GFP_NOWAIT, reserve) {
-            Ok(prepared) => Transmitter::start(transmitter, prepared),
+        let begin = |prepared| Transmitter::start(transmitter, prepared);
+        match transmitter.prepare_for(operation, false, GFP_NOWAIT, reserve, begin) {
+            Ok(ret) => ret,
             Err(error) => {
                 // This one cannot come, for which others may be held back.
                 transmitter.let_go();

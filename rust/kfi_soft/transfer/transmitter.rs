@@ -416,7 +416,11 @@ impl Transmitter {
         .map_err(enomem_to_eagain)
     }
 
-    /// Begins an operation.
+    /// Begins an operation. The caller is not preempted: a peer's receive is in its hands until the end is
+    /// reported.
+    ///
+    /// Not in line, as then what was prepared, which is large, would be moved.
+    #[inline(never)]
     pub(crate) fn start(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
         let ret = Self::start_now(this, prepared);
         if ret == Err(EAGAIN) {
@@ -424,6 +428,18 @@ impl Transmitter {
             this.let_go();
         }
         ret
+    }
+
+    /// Gives back the credit of an operation that has not begun.
+    #[cold]
+    fn undo(self: &Arc<Self>, error: Error) -> Error {
+        self.config.credits.give();
+        // Relaxed: pairs with `queue_up`, store before load on both sides. A thread may have
+        // found no credit because of this one.
+        if self.backlog.load(ordering::Relaxed) {
+            self.drain(&mut Budget::of_caller());
+        }
+        error
     }
 
     /// Begins an operation, if there is room for it.
@@ -437,87 +453,82 @@ impl Transmitter {
         if !this.config.credits.take() {
             return Err(EAGAIN);
         }
-        let undo = |error| {
-            this.config.credits.give();
-            // Relaxed: pairs with `queue_up`, store before load on both sides. A thread may have
-            // found no credit because of this one.
-            if this.backlog.load(ordering::Relaxed) {
-                this.drain(&mut Budget::of_caller());
-            }
-            error
-        };
         // Relaxed: close waits for the threads that are posting.
         if this.closed.load(ordering::Relaxed) {
-            return Err(undo(EOPBADSTATE.into()));
+            return Err(this.undo(EOPBADSTATE.into()));
         }
 
-        let more = prepared.more;
         // Acquire: what was posted earlier has begun.
-        if !more && !prepared.config.fence && !this.backlog.load(ordering::Acquire) {
-            // Full: seen by a fence that is posted later.
-            this.active.fetch_add(1, ordering::Full);
-            let request = &prepared.config.request;
-            // Packets only are held, and go behind others.
-            let place = if adverse || (request.kind.is_matched() && this.has_late_sends()) {
-                None
-            } else {
-                // Without a slot it goes as a packet, which has memory for its completion.
-                this.config.completer.slot()
-            };
-            // The peer's receive is in this thread's hands until the end is reported.
-            let _preemption = NoPreemption::begin();
-            // Once for all locks of something small.
-            let mut irqs = if transfer::is_small(request) && !this.config.completer.counts() {
-                IrqGuard::begin()
-            } else {
-                IrqGuard::none()
-            };
-            let ended = place.and_then(|place| {
-                let TransferConfig {
-                    request,
-                    memory,
-                    remote,
-                    ..
-                } = &prepared.config;
-                let response = node.try_now(request, remote, Payload::of(memory), &mut irqs)?;
-                Some((place, response))
-            });
-            if let Some((place, response)) = ended {
-                let TransferConfig {
-                    request,
-                    memory,
-                    manner,
-                    ..
-                } = prepared.config;
-                let spec = CompletionSpec {
-                    of: MemoryUse::Ended(memory.end()),
-                    manner,
-                };
-                this.config.credits.give();
-                this.report(&request, spec, place, response);
-                irqs.end();
-                this.ended(None);
-                return Ok(());
-            }
-            irqs.end();
-            let mut unsent = match Self::pack(this, prepared, GFP_NOWAIT) {
-                Ok(unsent) => unsent,
-                Err(error) => {
-                    this.config.credits.give();
-                    this.ended(None);
-                    return Err(error);
-                }
-            };
-            this.state.lock().note(&mut unsent);
-            Node::send(node, Unsent::into_packet(unsent), &mut Budget::of_caller());
-            return Ok(());
+        if prepared.more || prepared.config.fence || this.backlog.load(ordering::Acquire) {
+            return Self::start_behind(this, prepared);
         }
+        // Full: seen by a fence that is posted later.
+        this.active.fetch_add(1, ordering::Full);
+        let request = &prepared.config.request;
+        // Packets only are held, and go behind others.
+        let place = if adverse || (request.kind.is_matched() && this.has_late_sends()) {
+            None
+        } else {
+            // Without a slot it goes as a packet, which has memory for its completion.
+            this.config.completer.slot()
+        };
+        // Once for all locks of something small.
+        let mut irqs = if transfer::is_small(request) && !this.config.completer.counts() {
+            IrqGuard::begin()
+        } else {
+            IrqGuard::none()
+        };
+        let ended = place.and_then(|place| {
+            let TransferConfig {
+                request,
+                memory,
+                remote,
+                ..
+            } = &prepared.config;
+            let response = node.try_now(request, remote, Payload::of(memory), &mut irqs)?;
+            Some((place, response))
+        });
+        let Some((place, response)) = ended else {
+            irqs.end();
+            return Self::start_packet(this, prepared);
+        };
+        let spec = CompletionSpec {
+            of: MemoryUse::Ended(prepared.config.memory.end()),
+            manner: prepared.config.manner,
+        };
+        this.config.credits.give();
+        this.report(&prepared.config.request, spec, place, response);
+        irqs.end();
+        this.ended_here(None);
+        Ok(())
+    }
 
-        let unsent = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
+    /// Begins an operation that has a credit and is counted, and that cannot be carried out at once.
+    #[inline(never)]
+    fn start_packet(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
+        let mut unsent = match Self::pack(this, prepared, GFP_NOWAIT) {
+            Ok(unsent) => unsent,
+            Err(error) => {
+                this.config.credits.give();
+                this.ended(None);
+                return Err(error);
+            }
+        };
+        this.state.lock().note(&mut unsent);
+        let packet = Unsent::into_packet(unsent);
+        Node::send(&this.config.node, packet, &mut Budget::of_caller());
+        Ok(())
+    }
+
+    /// Lets an operation that has a credit wait behind others, or for others.
+    #[inline(never)]
+    fn start_behind(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
+        let more = prepared.more;
+        let unsent = Self::pack(this, prepared, GFP_NOWAIT).map_err(|error| this.undo(error))?;
         this.queue_up(unsent, true, more, &mut Budget::of_caller(), || false)
             .map_err(|(error, unsent)| {
                 drop(unsent);
-                undo(error)
+                this.undo(error)
             })
     }
 
@@ -696,6 +707,12 @@ impl Transmitter {
     fn ended(self: &Arc<Self>, budget: Option<&mut Budget>) {
         // It is up to this thread to begin what waits for this end.
         let _preemption = NoPreemption::begin();
+        self.ended_here(budget);
+    }
+
+    /// As [`Self::ended`], by a thread that is not preempted.
+    #[inline]
+    fn ended_here(self: &Arc<Self>, budget: Option<&mut Budget>) {
         // Full: pairs with `queue_up`, store before load on both sides.
         self.active.fetch_sub(1, ordering::Full);
         if self.backlog.load(ordering::Relaxed) {

@@ -99,8 +99,7 @@ fn needs<'a>(operation: &Operation<'a>) -> Result<(Caps, RemoteRanges<'a>)> {
 impl Transmitter {
     /// Checks an operation and copies its description.
     ///
-    /// `deferred` is for deferred work. An operation that may be carried out at once may use a reserve,
-    /// which it gives back then; see [`Self::pack`].
+    /// `deferred` is for deferred work.
     pub(crate) fn prepare<'a>(
         &self,
         operation: Operation<'a>,
@@ -108,6 +107,20 @@ impl Transmitter {
         gfp: Flags,
         reserve: Option<&Arc<Reserve>>,
     ) -> Result<Prepared<'a>> {
+        self.prepare_for(operation, deferred, gfp, reserve, |prepared| prepared)
+    }
+
+    /// As [`Self::prepare`], but lets `begin` have the operation where it lies: it is large. An operation that
+    /// may be carried out at once may use a reserve, which it gives back then; see [`Self::pack`].
+    #[inline]
+    pub(crate) fn prepare_for<'a, R>(
+        &self,
+        operation: Operation<'a>,
+        deferred: bool,
+        gfp: Flags,
+        reserve: Option<&Arc<Reserve>>,
+        begin: impl FnOnce(Prepared<'a>) -> R,
+    ) -> Result<R> {
         let flags = operation.flags();
         if !FLAGS.contains(flags) {
             return Err(EBADFLAGS.into());
@@ -148,7 +161,7 @@ impl Transmitter {
             notify: None,
             memory: None,
         };
-        Ok(Prepared {
+        Ok(begin(Prepared {
             config: TransferConfig {
                 request: Request {
                     source: self.config.source,
@@ -166,7 +179,7 @@ impl Transmitter {
                 fence,
             },
             more,
-        })
+        }))
     }
 
     /// Checks how many ranges an operation has, and how many bytes, which it returns.
