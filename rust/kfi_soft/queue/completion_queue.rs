@@ -335,21 +335,40 @@ impl CompletionQueue {
 
     /// Reads some entries; `false` if there may be more.
     fn read_some(&self, buffer: &mut CompletionBuffer<'_>) -> Result<bool> {
-        let mut taken = Taken::new();
+        let mut taken = None;
         // Operations that wait for space are left to the thread that makes it.
         let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
-            taken.slots = entries.move_to(buffer, CHUNK);
-            // As a rule the buffer is full then.
-            let ret = if taken.slots != 0 && buffer.is_full() {
-                Ok(true)
-            } else {
-                self.read_others(entries, buffer, &mut taken)
-            };
-            self.give(entries, &mut taken);
-            ret
+            // As a rule there is one, and the buffer is full then.
+            let slots = entries.move_to(buffer, 1);
+            if slots != 0 && buffer.is_full() {
+                return Ok(true);
+            }
+            self.read_more(entries, buffer, taken.insert(Taken::of(slots)))
         });
-        taken.settle(self);
+        match taken {
+            Some(taken) => taken.settle(self),
+            None => drop(RingSlot(self)),
+        }
+        ret
+    }
+
+    /// Reads further entries, with the lock held; `false` if there may be more.
+    #[inline(never)]
+    fn read_more(
+        &self,
+        entries: &mut Completions,
+        buffer: &mut CompletionBuffer<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool> {
+        let limit = CHUNK.saturating_sub(taken.slots);
+        taken.slots = taken.slots.wrapping_add(entries.move_to(buffer, limit));
+        let ret = if taken.slots != 0 && buffer.is_full() {
+            Ok(true)
+        } else {
+            self.read_others(entries, buffer, taken)
+        };
+        self.give(entries, taken);
         ret
     }
 
@@ -399,8 +418,13 @@ struct Taken {
 
 impl Taken {
     const fn new() -> Self {
+        Self::of(0)
+    }
+
+    /// Slots that were taken out already.
+    const fn of(slots: usize) -> Self {
         Self {
-            slots: 0,
+            slots,
             spare: EntryQueue::new(),
             ended: false,
         }
