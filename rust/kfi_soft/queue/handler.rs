@@ -120,10 +120,15 @@ impl<T: Handled> Handler<T> {
     }
 
     /// Calls the handler if it is armed; `queue` has just become ready. From any context.
+    #[inline]
     pub(crate) fn fire(&self, queue: &Fid<T>) {
-        let Some(target) = &self.target else {
-            return;
-        };
+        if let Some(target) = &self.target {
+            self.fire_at(target, queue);
+        }
+    }
+
+    /// As [`Self::fire`], if there is one.
+    fn fire_at(&self, target: &HandlerTarget, queue: &Fid<T>) {
         // Relaxed: `Queue::add` has made the queue ready, fully ordered.
         if self.state.load(ordering::Relaxed) != ARMED {
             return;

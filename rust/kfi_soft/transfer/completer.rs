@@ -212,43 +212,56 @@ impl Completer {
         let CompletionSpec { of, mut manner } = spec;
         let wanted = failure.is_some() || manner.entry;
         let place = manner.memory.take().map_or(place, EntryPlace::Own);
-        let ended = match of {
-            MemoryUse::Part(part) => {
-                let notify = &mut manner.notify;
-                // The remains of a use are dropped without the lock of the queue.
-                let mut left = None;
-                let mut counted = None;
-                self.report(place, || {
-                    let (ended, last) = part.leave();
-                    counted = Some(Counts::of(&ended));
-                    let last = left.insert(last);
-                    if !ended.is_last() {
-                        return wanted.then(|| entry(ended, outcome, failure));
-                    }
-                    *notify = last.notify.take();
-                    // Maybe the release alone.
-                    let (mut outcome, failure) = match wanted {
-                        true => (*outcome, failure),
-                        false => (NOTHING, None),
-                    };
-                    outcome.flags |= CompletionFlags::MULTI_RECV.as_raw();
-                    Some(entry(ended, &outcome, failure))
-                });
-                counted
-            }
+        let counts = match of {
             MemoryUse::Ended(ended) => {
-                let counted = Counts::of(&ended);
+                let counts = Counts::of(&ended);
                 if wanted {
                     self.report(place, || Some(entry(ended, outcome, failure)));
                 } else {
                     drop(place);
                 }
-                Some(counted)
+                Some(counts)
+            }
+            MemoryUse::Part(part) => {
+                let told = wanted.then_some((outcome, failure));
+                self.end_part(part, &mut manner.notify, place, told)
             }
         };
-        if let Some(counts) = ended {
+        if let Some(counts) = counts {
             self.count(event, manner, counts, failure.is_some());
         }
+    }
+
+    /// Reports the end of one use of a buffer for several messages: what is `told` of it, and, by the
+    /// last one, the release.
+    #[inline(never)]
+    fn end_part(
+        &self,
+        part: MultiUse,
+        notify: &mut Option<Hold<Counter>>,
+        place: EntryPlace<'_>,
+        told: Option<(&Outcome, Option<Failure>)>,
+    ) -> Option<Counts> {
+        // The remains of a use are dropped without the lock of the queue.
+        let mut left = None;
+        let mut counts = None;
+        self.report(place, || {
+            let (ended, last) = part.leave();
+            counts = Some(Counts::of(&ended));
+            let last = left.insert(last);
+            if !ended.is_last() {
+                return told.map(|(outcome, failure)| entry(ended, outcome, failure));
+            }
+            *notify = last.notify.take();
+            // Maybe the release alone.
+            let (outcome, failure) = told.unwrap_or((&NOTHING, None));
+            let outcome = Outcome {
+                flags: outcome.flags | CompletionFlags::MULTI_RECV.as_raw(),
+                ..*outcome
+            };
+            Some(entry(ended, &outcome, failure))
+        });
+        counts
     }
 
     /// Completes a receive without a message, unless messages are landing in its buffer, the last
@@ -301,7 +314,17 @@ impl Completer {
     }
 
     /// Counts the end of an operation.
+    #[inline]
     fn count(&self, event: CountedEvent, manner: Manner, counts: Counts, failed: bool) {
+        // As a rule of messages.
+        if manner.notify.is_none() && self.counter(event).is_none() {
+            return;
+        }
+        self.count_now(event, manner, counts, failed);
+    }
+
+    /// As [`Self::count`], if there is a counter.
+    fn count_now(&self, event: CountedEvent, manner: Manner, counts: Counts, failed: bool) {
         let counter = self.counter(event).filter(|_| manner.counted);
         if let Some(counter) = counter {
             // The completion counter of deferred work counts once (R-DWQ-11).
