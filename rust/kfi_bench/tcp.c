@@ -491,13 +491,18 @@ free:
 	return ret;
 }
 
+/*
+ * A lap is several windows: messages that share the wire in pieces end together,
+ * so that of shorter laps the one in the middle might be one in which none ends.
+ */
+
 /* A bare socket has an answer to 16 messages, or, as the provider has, to each. */
 static const struct plan small = { .window = 64, .batch = 16, .lap = 1024, .laps = 64 };
 static const struct plan small_answered = { .window = 64, .batch = 1, .lap = 1024, .laps = 64 };
 static const struct plan medium = { .window = 16, .batch = 1, .lap = 64, .laps = 32 };
 static const struct plan medium_rma = { .window = 16, .lap = 64, .laps = 32, .rma = true };
-static const struct plan large = { .window = 16, .batch = 1, .lap = 8, .laps = 32 };
-static const struct plan large_rma = { .window = 16, .lap = 8, .laps = 32, .rma = true };
+static const struct plan large = { .window = 16, .batch = 1, .lap = 64, .laps = 16 };
+static const struct plan large_rma = { .window = 16, .lap = 64, .laps = 16, .rma = true };
 
 #define TRIP(title, name, function, cpus) \
 	{ .item = title, .design = name, .unit = "ns", .size = SMALL, .run = function, \
