@@ -47,6 +47,8 @@ use pieces::{
 pub mod pieces;
 pub mod region;
 mod remote;
+#[cfg(linux_socket)]
+mod sockets;
 
 pub use remote::{
     RemoteMemory,

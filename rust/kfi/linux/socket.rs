@@ -278,6 +278,57 @@ impl<'a> IoSliceMut<'a> {
     }
 }
 
+/// Memory that nobody has borrowed, in pieces of one kind: to be sent, or received into.
+pub enum RawPieces<'a> {
+    /// At virtual addresses of the kernel.
+    Virtual(&'a [bindings::kvec]),
+    /// In pages.
+    Pages(&'a [bindings::bio_vec]),
+}
+
+impl RawPieces<'_> {
+    /// Lets an iterator of a message go over them; returns how many bytes that are.
+    ///
+    /// # Safety
+    ///
+    /// They must stay where they are while the iterator is used.
+    unsafe fn iterate(&self, message: &mut bindings::msghdr, direction: u32) -> usize {
+        match self {
+            Self::Virtual(pieces) => {
+                let len = total(pieces.iter());
+                // SAFETY: By the safety requirements.
+                unsafe {
+                    bindings::iov_iter_kvec(
+                        &mut message.msg_iter,
+                        direction,
+                        pieces.as_ptr(),
+                        pieces.len() as c_ulong,
+                        len,
+                    );
+                }
+                len
+            }
+            Self::Pages(pieces) => {
+                let add = |sum: usize, piece: &bindings::bio_vec| {
+                    sum.saturating_add(piece.bv_len as usize)
+                };
+                let len = pieces.iter().fold(0, add).min(MAX_LEN);
+                // SAFETY: As above.
+                unsafe {
+                    bindings::iov_iter_bvec(
+                        &mut message.msg_iter,
+                        direction,
+                        pieces.as_ptr(),
+                        pieces.len() as c_ulong,
+                        len,
+                    );
+                }
+                len
+            }
+        }
+    }
+}
+
 /// When the other side is asked whether it is still there, if nothing was heard of it.
 pub struct KeepAlive {
     /// Seconds without a word before it is asked the first time, up to 32,767.
@@ -768,6 +819,38 @@ impl TcpSocket {
     /// As [`Self::send_vectored`], from one piece.
     pub fn send(&self, from: &[u8], more: bool) -> Result<usize> {
         self.send_vectored(&[IoSlice::new(from)], more)
+    }
+
+    /// As [`Self::receive_vectored`], into memory that nobody has borrowed.
+    ///
+    /// # Safety
+    ///
+    /// It must be valid for writes.
+    pub unsafe fn receive_raw(&self, into: &RawPieces<'_>) -> Result<usize> {
+        let mut message = bindings::msghdr::default();
+        // SAFETY: The pieces are borrowed as long as the iterator is used.
+        let len = unsafe { into.iterate(&mut message, bindings::ITER_DEST) };
+        if len == 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: By the safety requirements.
+        unsafe { self.0.receive(&mut message, 0) }
+    }
+
+    /// As [`Self::send_vectored`], from memory that nobody has borrowed, and that may change meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// It must be valid for reads.
+    pub unsafe fn send_raw(&self, pieces: &RawPieces<'_>, more: bool) -> Result<usize> {
+        let mut message = bindings::msghdr::default();
+        // SAFETY: The pieces are borrowed as long as the iterator is used.
+        let len = unsafe { pieces.iterate(&mut message, bindings::ITER_SOURCE) };
+        if len == 0 {
+            return Ok(0);
+        }
+        // SAFETY: By the safety requirements.
+        unsafe { self.0.send(&mut message, more) }
     }
 
     /// Sends small pieces at once, although others have not been acknowledged.

@@ -171,7 +171,7 @@ impl Landings {
         &self,
         request: &Arc<RemoteRequest>,
         offset: usize,
-        mut piece: Piece<'_>,
+        piece: &mut Piece<'_>,
     ) -> Result {
         let mut landing = self.take(request).ok_or(ENOENT)?;
         let done = match &landing.ground {
@@ -187,7 +187,7 @@ impl Landings {
             }
             Ground::Regions(moment) => {
                 let receiver = &landing.receiver;
-                receiver.copy_piece(request, *moment, offset, &mut piece)
+                receiver.copy_piece(request, *moment, offset, piece)
             }
         };
         landing.refused = done.err();

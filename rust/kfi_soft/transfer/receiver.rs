@@ -244,6 +244,26 @@ pub(crate) enum Piece<'a> {
     From(&'a [u8]),
     /// It comes from there.
     To(&'a mut [u8]),
+    /// As many bytes as are left, or less, come straight to memory of this node.
+    Straight(Straight<'a>),
+}
+
+/// Bytes of a request that come straight to where they belong.
+pub(crate) struct Straight<'a> {
+    /// How many there are, at the most, and how many have come.
+    pub(crate) len: usize,
+    pub(crate) done: usize,
+    /// Has some come to a place, no more than it is told; returns how many.
+    pub(crate) receive: &'a mut dyn FnMut(&mut Cursor<'_, Target>, usize) -> usize,
+}
+
+impl Straight<'_> {
+    /// Has up to `len` bytes come to a place; returns whether that were all.
+    fn receive(&mut self, place: &mut Cursor<'_, Target>, len: usize) -> bool {
+        let count = (self.receive)(place, len).min(len);
+        self.done = self.done.saturating_add(count);
+        count == len
+    }
 }
 
 impl Piece<'_> {
@@ -252,15 +272,23 @@ impl Piece<'_> {
         match self {
             Self::From(bytes) => bytes.len(),
             Self::To(bytes) => bytes.len(),
+            Self::Straight(straight) => straight.len,
         }
     }
 
     /// Copies it to or from a place.
     pub(crate) fn copy(&mut self, place: &mut Cursor<'_, Target>) {
         match self {
-            Self::From(bytes) => place.write(bytes),
-            Self::To(bytes) => place.read(bytes),
-        };
+            Self::From(bytes) => {
+                place.write(bytes);
+            }
+            Self::To(bytes) => {
+                place.read(bytes);
+            }
+            Self::Straight(straight) => {
+                straight.receive(place, straight.len);
+            }
+        }
     }
 }
 
@@ -808,6 +836,12 @@ impl Receiver {
                     region
                         .source(start)
                         .read(bytes.get_mut(part).ok_or(EINVAL)?);
+                }
+                Piece::Straight(straight) => {
+                    if !straight.receive(&mut region.target(start)?, len) {
+                        // The others have not come yet.
+                        return Ok(());
+                    }
                 }
             }
             done = done.wrapping_add(len);

@@ -11,14 +11,21 @@ use kernel::{
 
 use crate::{
     budget::Budget,
-    kfi::linux::queue::Vacant,
+    kfi::{
+        linux::queue::Vacant,
+        memory::{
+            self,
+            Cursor, //
+        }, //
+    },
     owner::Recipient,
     transfer::{
         landing::Landings,
         origin::Origin,
         receiver::{
             Piece,
-            Receiver, //
+            Receiver,
+            Straight, //
         }, //
     },
     wire::{
@@ -90,11 +97,30 @@ impl Arrivals for Targets {
     }
 
     fn write(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> Result {
-        self.landings.copy(request, offset, Piece::From(bytes))
+        self.landings.copy(request, offset, &mut Piece::From(bytes))
+    }
+
+    fn receive(
+        &self,
+        request: &Arc<RemoteRequest>,
+        offset: usize,
+        len: usize,
+        receive: &mut dyn FnMut(&mut Cursor<'_, memory::Target>, usize) -> usize,
+    ) -> Result<usize> {
+        let mut piece = Piece::Straight(Straight {
+            len,
+            done: 0,
+            receive,
+        });
+        self.landings.copy(request, offset, &mut piece)?;
+        match piece {
+            Piece::Straight(straight) => Ok(straight.done),
+            _ => Ok(0),
+        }
     }
 
     fn read(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &mut [u8]) -> Result {
-        self.landings.copy(request, offset, Piece::To(bytes))
+        self.landings.copy(request, offset, &mut Piece::To(bytes))
     }
 
     fn end(&self, request: &Arc<RemoteRequest>, result: Result) {

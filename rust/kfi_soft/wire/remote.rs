@@ -34,6 +34,7 @@ use crate::{
             Vacant, //
         },
         memory::{
+            Cursor,
             Memory,
             RemoteMemory,
             Source,
@@ -87,6 +88,17 @@ pub(crate) trait Arrivals: Send + Sync {
     /// Process context. This one, [`Self::read`] and [`Self::end`] are called by one thread at a time for a
     /// request.
     fn write(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> Result;
+
+    /// As [`Self::write`], but `receive` has bytes come, up to `len`, where they belong: it is given places, and for
+    /// how many bytes each is, and returns how many have come. When these are less, nothing more comes now.
+    /// Returns how many have come. It may sleep for a short time.
+    fn receive(
+        &self,
+        request: &Arc<RemoteRequest>,
+        offset: usize,
+        len: usize,
+        receive: &mut dyn FnMut(&mut Cursor<'_, Target>, usize) -> usize,
+    ) -> Result<usize>;
 
     /// Fetches bytes of a request that lets them be fetched, from `offset` on, all of `bytes`. As
     /// [`Self::write`].

@@ -84,7 +84,22 @@ fn byte(number: u64, at: usize, result: bool) -> u8 {
     (number as usize * 31 + at * 7 + usize::from(result) * 101) as u8
 }
 
+/// What takes bytes straight from an operation, so many of them.
+struct Output {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+/// Bytes that come straight to the target, so many of them.
+struct Input {
+    bytes: VecDeque<u8>,
+    most: usize,
+    taken: usize,
+}
+
 impl outgoing::Outgoing for Rc<Operation> {
+    type Output = Output;
+
     fn begin(&mut self) -> bool {
         self.begun.set(true);
         !self.gone.get()
@@ -150,6 +165,18 @@ impl outgoing::Outgoing for Rc<Operation> {
         for (at, to) in to.iter_mut().enumerate() {
             *to = byte(self.number, offset + at, false);
         }
+    }
+
+    fn goes_straight(&self) -> bool {
+        matches!(self.what, What::Send | What::Long)
+    }
+
+    fn send(&self, offset: usize, len: usize, output: &mut Output) -> usize {
+        assert_eq!(self.answers.get(), 0, "data after the answer");
+        let count = len.min(output.most);
+        let bytes = (offset..offset + count).map(|at| byte(self.number, at, false));
+        output.bytes.extend(bytes);
+        count
     }
 
     fn data(&self) -> u64 {
@@ -315,6 +342,7 @@ impl incoming::Target for Model {
     type Answer = Reply;
     type Partial = (Asked, Vec<u8>);
     type Start = Asked;
+    type Input = Input;
     type Chunk = Chunk;
 
     const CHUNK: usize = WINDOW / 4;
@@ -432,6 +460,22 @@ impl incoming::Target for Model {
         }
         // Some are closed meanwhile.
         number % 7 != 3 || offset < 5000
+    }
+
+    fn receive(
+        &mut self,
+        open: &Kept,
+        offset: usize,
+        len: usize,
+        input: &mut Input,
+    ) -> Option<usize> {
+        let count = len.min(input.most).min(input.bytes.len());
+        if count == 0 {
+            return Some(0);
+        }
+        let bytes: Vec<_> = input.bytes.drain(..count).collect();
+        input.taken += count;
+        self.write(open, offset, &bytes).then_some(count)
     }
 
     fn read(&mut self, (_, number, ..): &Kept, offset: usize, to: &mut [u8]) -> bool {
@@ -552,6 +596,8 @@ struct World {
     back: VecDeque<u8>,
     at_target: Stream<Vec<u8>>,
     at_initiator: Stream<Vec<u8>>,
+    /// How many bytes went straight, from there and to there.
+    straight: (usize, usize),
 }
 
 impl World {
@@ -569,6 +615,7 @@ impl World {
             back: VecDeque::new(),
             at_target: Stream::new(vec![0; MAX_HEAD]),
             at_initiator: Stream::new(vec![0; MAX_HEAD]),
+            straight: (0, 0),
         };
         world.initiator.set_now(world.now);
         world.connect();
@@ -693,6 +740,15 @@ impl World {
             count += self.initiator.fill_ack(&mut out[count..]);
         }
         self.there.extend(&out[..count]);
+        let most = self.random.below(9000);
+        let mut output = Output {
+            bytes: Vec::new(),
+            most,
+        };
+        let sent = self.initiator.send(&mut output);
+        assert_eq!(sent.unwrap_or(0), output.bytes.len());
+        self.straight.0 += output.bytes.len();
+        self.there.extend(output.bytes);
         self.end_answered();
         let room = 24 + self.random.below(9000);
         let mut out = vec![0; room];
@@ -702,6 +758,18 @@ impl World {
 
     /// Receives some of what was sent; fails if a side finds that the other breaks the protocol.
     fn receive(&mut self) -> Result<(), Broken> {
+        let len = self.at_target.body_to_come();
+        if len != 0 && self.random.below(2) == 0 {
+            let mut input = Input {
+                bytes: std::mem::take(&mut self.there),
+                most: self.random.below(9000),
+                taken: 0,
+            };
+            self.target.receive(&mut self.model, len, &mut input);
+            self.there = input.bytes;
+            self.at_target.pass(input.taken);
+            self.straight.1 += input.taken;
+        }
         let count = self.random.below(self.there.len() + 1);
         let room = self.at_target.room();
         let count = count.min(room.len());
@@ -811,6 +879,9 @@ impl World {
 /// Runs operations over connections of which one in `breaks` steps breaks.
 fn run(seed: u64, count: usize, breaks: usize) {
     let mut world = World::new(seed);
+    if seed % 4 < 2 {
+        world.initiator.set_straight(1 + seed as usize % 5000);
+    }
     if seed % 2 == 0 {
         world.model.lack = Lack::AtTimes;
     }
@@ -855,6 +926,7 @@ fn run(seed: u64, count: usize, breaks: usize) {
 /// the other side's, and each operation ends at most once.
 fn run_noisy(seed: u64, steps: usize, noise: usize) {
     let mut world = World::new(seed);
+    world.initiator.set_straight(1 + seed as usize % 5000);
     world.model.noisy = true;
     for _ in 0..steps {
         if world.random.below(3) == 0 {
@@ -894,6 +966,25 @@ fn run_noisy(seed: u64, steps: usize, noise: usize) {
             operation.number
         );
     }
+}
+
+/// Long bodies go straight from where they lie, and to where they belong.
+#[test]
+fn long_bodies_go_straight() {
+    let mut world = World::new(3);
+    world.initiator.set_straight(1000);
+    for len in [999, 1000, 60_000] {
+        world.post_one(What::Long, len);
+    }
+    for _ in 0..200 {
+        world.send();
+        world.receive().expect("both keep to the protocol");
+        world.answer();
+    }
+    let (sent, received) = world.straight;
+    assert!((50_000..=61_000).contains(&sent), "{sent}");
+    assert!((10_000..=61_999).contains(&received), "{received}");
+    finish(world, 1000);
 }
 
 /// One that waits does not keep others waiting for ever: its flow is stopped, and goes on later.

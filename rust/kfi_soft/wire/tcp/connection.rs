@@ -21,17 +21,27 @@ use super::{
     },
     stream::Stream,
 };
-use crate::kfi::linux::{
-    socket::{
-        KeepAlive,
-        SocketEvents,
-        TcpSocket, //
+use crate::kfi::{
+    linux::{
+        socket::{
+            KeepAlive,
+            SocketEvents,
+            TcpSocket, //
+        },
+        timeout::jiffies, //
     },
-    timeout::jiffies, //
+    memory::{
+        self,
+        Cursor, //
+    }, //
 };
 
 /// Bytes that wait to be sent. Any header has room there.
 const OUT: usize = 8 << 10;
+
+/// Bodies of which at least as many bytes are left go straight from memory to the socket, and from there to
+/// memory: shorter ones by way of the bytes that wait, with what is before and behind them.
+pub(super) const STRAIGHT: usize = 4 << 10;
 
 /// A point in time, in jiffies.
 #[derive(Clone, Copy)]
@@ -110,6 +120,8 @@ pub(super) struct Connection {
     timeout: u32,
     /// How many bytes were sent and received.
     moved: u64,
+    /// It broke while bytes went straight to memory, or from there.
+    broke: bool,
 }
 
 impl Connection {
@@ -141,6 +153,7 @@ impl Connection {
             heard: Instant::now(),
             timeout,
             moved: 0,
+            broke: false,
         })
     }
 
@@ -191,6 +204,64 @@ impl Connection {
             }
             Err(EAGAIN) => Ok(false),
             Err(_) => Err(End::Broke),
+        }
+    }
+
+    /// Returns how many bytes come next that may go straight to memory; 0 if that is not worth it.
+    pub(super) fn straight(&self) -> usize {
+        let len = self.input.body_to_come();
+        if len < STRAIGHT {
+            0
+        } else {
+            len
+        }
+    }
+
+    /// Receives some of [`Self::straight`] to a place, up to `len`; returns how many. If it broke, [`Self::check`]
+    /// says so.
+    pub(super) fn receive_to(
+        &mut self,
+        place: &mut Cursor<'_, memory::Target>,
+        len: usize,
+    ) -> usize {
+        match place.receive(&self.socket, len) {
+            Ok(count) if count != 0 => {
+                self.input.pass(count);
+                self.note_moved(count);
+                self.heard = Instant::now();
+                count
+            }
+            Err(EAGAIN) => 0,
+            _ => {
+                self.broke = true;
+                0
+            }
+        }
+    }
+
+    /// Sends bytes from a place, up to `len`, when nothing else waits; returns how many. If it broke, [`Self::check`]
+    /// says so.
+    pub(super) fn send_from<D>(&mut self, place: &mut Cursor<'_, D>, len: usize) -> usize {
+        match place.send(&self.socket, len, true) {
+            Ok(count) if count != 0 => {
+                self.corked = true;
+                self.note_moved(count);
+                count
+            }
+            Err(EAGAIN) => 0,
+            _ => {
+                self.broke = true;
+                0
+            }
+        }
+    }
+
+    /// Returns whether it has broken as bytes went straight.
+    pub(super) fn check(&self) -> Result<(), End> {
+        if self.broke {
+            Err(End::Broke)
+        } else {
+            Ok(())
         }
     }
 

@@ -82,6 +82,8 @@ pub(crate) trait Target: Sized {
     type Partial;
     /// Says that a request wants its bytes, or lets them be fetched.
     type Start;
+    /// Where bytes come from that go straight to where they belong.
+    type Input;
     /// Memory for as many requests as [`Self::CHUNK`] says.
     type Chunk: DerefMut<Target = [LaneSlot<Self>]>;
 
@@ -121,6 +123,16 @@ pub(crate) trait Target: Sized {
 
     /// Takes bytes that were wanted, from `offset` on; `false` if there is nowhere to put them any more.
     fn write(&mut self, open: &Self::Open, offset: usize, bytes: &[u8]) -> bool;
+
+    /// Has bytes that were wanted come straight to where they belong, from `offset` on, up to `len`; returns how
+    /// many have. Nothing if there is nowhere to put them any more; some may have come all the same.
+    fn receive(
+        &mut self,
+        open: &Self::Open,
+        offset: usize,
+        len: usize,
+        input: &mut Self::Input,
+    ) -> Option<usize>;
 
     /// Fetches bytes, from `offset` on, all of `to`; `false` if they are not there any more.
     fn read(&mut self, open: &Self::Open, offset: usize, to: &mut [u8]) -> bool;
@@ -1036,6 +1048,34 @@ where
         }
     }
 
+    /// Has bytes of the body of the last frame come straight to where they belong; `len` are left of it. Returns
+    /// how many have. Nothing if that is not possible: what is left then is for [`Self::body`].
+    pub(crate) fn receive(
+        &mut self,
+        target: &mut T,
+        len: usize,
+        input: &mut T::Input,
+    ) -> Option<usize> {
+        let Some(Reading::Data(id, offset)) = self.reading else {
+            return None;
+        };
+        let Some(Some(Slot::Open(open, Some(_)))) = self.slot(id) else {
+            return None;
+        };
+        let came = target.receive(open, offset, len, input);
+        let count = came.unwrap_or(0);
+        if came == Some(0) {
+            return came;
+        }
+        self.brought = self
+            .brought
+            .wrapping_add(u64::try_from(count).unwrap_or(u64::MAX));
+        let goes_on = self.note_written(target, id, offset.saturating_add(count), came.is_some());
+        self.reading =
+            (goes_on && count < len).then(|| Reading::Data(id, offset.saturating_add(count)));
+        came
+    }
+
     /// Takes the header of data that were pulled.
     fn data(&mut self, common: &Common, offset: u64) -> Result<(), Broken> {
         if common.id >= self.next {
@@ -1061,15 +1101,24 @@ where
 
     /// Writes bytes that were pulled; returns whether more may be.
     fn write(&mut self, target: &mut T, id: u64, offset: usize, bytes: &[u8]) -> bool {
+        let there = match self.slot(id) {
+            Some(Some(Slot::Open(open, Some(_)))) => target.write(open, offset, bytes),
+            _ => false,
+        };
+        self.note_written(target, id, offset.saturating_add(bytes.len()), there)
+    }
+
+    /// Bytes that were pulled have been written, up to `end`, or, if not, there is nowhere to put them; returns
+    /// whether more may be.
+    fn note_written(&mut self, target: &mut T, id: u64, end: usize, there: bool) -> bool {
         self.note_progress();
-        let Some(Some(Slot::Open(open, place))) = self.slot(id) else {
+        let Some(Some(Slot::Open(_, place))) = self.slot(id) else {
             return false;
         };
         let Some(moving) = place else {
             return false;
         };
-        let there = target.write(open, offset, bytes);
-        moving.note_done(offset.saturating_add(bytes.len()));
+        moving.note_done(end);
         if there && moving.done < moving.len {
             return true;
         }

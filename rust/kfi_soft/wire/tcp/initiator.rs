@@ -28,7 +28,8 @@ use super::{
     connection::{
         Connection,
         End,
-        Instant, //
+        Instant,
+        STRAIGHT, //
     },
     frame::{
         self,
@@ -230,6 +231,8 @@ impl<O: Initiator> Outbound<O> {
 }
 
 impl<O: Initiator> Outgoing for Outbound<O> {
+    type Output = Connection;
+
     fn begin(&mut self) -> bool {
         self.lent = self.origin.send_out();
         self.lent.is_some()
@@ -312,6 +315,20 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         let offset = offset.saturating_sub(data);
         let read = payload.compare.cursor(offset).read(compared);
         compared.get_mut(read..).unwrap_or(&mut []).fill(0);
+    }
+
+    fn goes_straight(&self) -> bool {
+        let (data, compare) = self.sources();
+        // What follows is all of one memory, which has as much as the operation.
+        let lent = self.lent.as_ref();
+        compare == 0 && lent.is_some_and(|lent| lent.payload().source.len() >= data)
+    }
+
+    fn send(&self, offset: usize, len: usize, connection: &mut Connection) -> usize {
+        let Some(lent) = &self.lent else {
+            return 0;
+        };
+        connection.send_from(&mut lent.payload().source.cursor(offset), len)
     }
 
     fn data(&self) -> u64 {
@@ -921,6 +938,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     }
                     // It does not know what it has known.
                     lane.connected(ack, *window).map_err(|_| End::Lost)?;
+                    lane.set_straight(STRAIGHT);
                     *phase = Phase::Ready;
                     self.note_reached();
                     state.connections = state.connections.saturating_add(1);
@@ -961,7 +979,13 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             connection.filled(count);
             busy |= count != 0 || lane.has_more();
             // There may be more, which then goes into the same segment.
-            connection.flush(true)?;
+            if connection.flush(true)? {
+                if let Some(sent) = lane.send(connection) {
+                    connection.check()?;
+                    busy |= sent != 0;
+                    return Ok(busy);
+                }
+            }
             if count == 0 {
                 connection.push();
             }

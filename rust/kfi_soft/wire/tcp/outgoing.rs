@@ -30,6 +30,9 @@ use crate::kfi::linux::queue::{
 
 /// A request, as this has to do with it.
 pub(crate) trait Outgoing {
+    /// Where bytes go that are sent straight from where they lie.
+    type Output;
+
     /// Takes it out of the hands of its initiator; `false` if that has ended it.
     fn begin(&mut self) -> bool;
 
@@ -45,6 +48,13 @@ pub(crate) trait Outgoing {
 
     /// Writes bytes of what follows, from `offset` on, all of `to`.
     fn read(&self, offset: usize, to: &mut [u8]);
+
+    /// Returns whether what follows can be sent straight from where it lies.
+    fn goes_straight(&self) -> bool;
+
+    /// Has bytes of what follows sent straight from where they lie, from `offset` on, up to `len`; returns how many
+    /// were.
+    fn send(&self, offset: usize, len: usize, output: &mut Self::Output) -> usize;
 
     /// Returns how many bytes of its data the target may pull.
     fn data(&self) -> u64;
@@ -367,6 +377,8 @@ pub(crate) struct Lane<R, F> {
     told: u64,
     window: Window,
     writing: Option<Writing>,
+    /// Bodies of which as many bytes are left are for [`Self::send`], if they can be.
+    straight: usize,
     body: Option<Body>,
     /// Data of the next one from here on are sent next, of those that were pulled.
     turn: u64,
@@ -415,6 +427,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             told: 1,
             window: Window::NONE,
             writing: None,
+            straight: usize::MAX,
             body: None,
             turn: 0,
             busy: false,
@@ -445,6 +458,11 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     /// Gives it memory for flows, of which there is nothing, before the first connection.
     pub(crate) fn set_flows(&mut self, flows: F) {
         self.flows = flows;
+    }
+
+    /// Leaves bodies of which as many bytes are left to [`Self::send`].
+    pub(crate) fn set_straight(&mut self, least: usize) {
+        self.straight = least;
     }
 
     /// Says what time it is, in milliseconds.
@@ -844,7 +862,10 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 }
                 continue;
             }
-            let more = match self.writing {
+            let writing = self.writing;
+            let more = match writing {
+                // The caller sends it.
+                Some(writing) if self.goes_straight(writing) => None,
                 Some(writing) => self.fill_body(writing, room),
                 None if self.busy && !self.request_next => {
                     self.request_next = true;
@@ -875,6 +896,40 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         untold || self.holds == 0
     }
 
+    /// Returns whether the rest of a body is for [`Self::send`].
+    fn goes_straight(&mut self, writing: Writing) -> bool {
+        if writing.end.saturating_sub(writing.offset) < self.straight {
+            return false;
+        }
+        let found = self.sent.find_named(&(0, writing.id));
+        found.is_some_and(|sent| sent.id == writing.id && sent.request.goes_straight())
+    }
+
+    /// When all that [`Self::fill`] has written was sent: has bytes of the body that follows sent straight from where
+    /// they lie; returns how many were. Nothing if there is no such body: then there may be more to fill.
+    pub(crate) fn send(&mut self, output: &mut R::Output) -> Option<usize> {
+        let writing = self.writing?;
+        if !self.goes_straight(writing) {
+            return None;
+        }
+        let sent = self.sent.find_named(&(0, writing.id))?;
+        let left = writing.end.saturating_sub(writing.offset);
+        let count = sent.request.send(writing.offset, left, output).min(left);
+        let parting = u64::from(sent.unwanted.is_some() && count != 0);
+        self.parting = self.parting.wrapping_add(parting);
+        self.written(writing, count);
+        Some(count)
+    }
+
+    /// So many bytes more of a body have gone.
+    fn written(&mut self, writing: Writing, count: usize) {
+        let offset = writing.offset.saturating_add(count);
+        self.writing = (offset < writing.end).then_some(Writing { offset, ..writing });
+        if self.writing.is_none() {
+            self.end_body(writing);
+        }
+    }
+
     /// Writes more of a body.
     fn fill_body(&mut self, writing: Writing, room: &mut [u8]) -> Option<usize> {
         let count = room.len().min(writing.end.saturating_sub(writing.offset));
@@ -888,11 +943,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             // It is not answered before all of it was sent.
             _ => piece.fill(0),
         }
-        let offset = writing.offset.saturating_add(count);
-        self.writing = (offset < writing.end).then_some(Writing { offset, ..writing });
-        if self.writing.is_none() {
-            self.end_body(writing);
-        }
+        self.written(writing, count);
         Some(count)
     }
 

@@ -73,6 +73,20 @@ impl<M: DerefMut<Target = [u8]>> Stream<M> {
         self.body == 0 && self.start == self.end
     }
 
+    /// Returns how many bytes of a body come next, if all that was received has been used.
+    pub(crate) fn body_to_come(&self) -> usize {
+        if self.start == self.end {
+            self.body
+        } else {
+            0
+        }
+    }
+
+    /// So many bytes of a body were received elsewhere, when [`Self::body_to_come`] has told that these come next.
+    pub(crate) fn pass(&mut self, count: usize) {
+        self.body = self.body.saturating_sub(count);
+    }
+
     /// Returns the header that [`Self::next`] has just returned, as it was received.
     pub(crate) fn header(&self) -> &[u8] {
         let start = self.start.saturating_sub(self.head);

@@ -81,6 +81,7 @@ use crate::{
         },
         memory::{
             self,
+            Cursor,
             Memory,
             RemoteMemory,
             RemoteRange, //
@@ -526,6 +527,7 @@ impl Target for Service {
     type Answer = Given;
     type Partial = Partial;
     type Start = Entry<Start>;
+    type Input = Connection;
     type Chunk = Chunk;
 
     const CHUNK: usize = CHUNK;
@@ -628,6 +630,19 @@ impl Target for Service {
     fn write(&mut self, open: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> bool {
         let arrivals = &self.visitor.shared.config.arrivals;
         arrivals.write(open, offset, bytes).is_ok()
+    }
+
+    fn receive(
+        &mut self,
+        open: &Arc<RemoteRequest>,
+        offset: usize,
+        len: usize,
+        input: &mut Connection,
+    ) -> Option<usize> {
+        let arrivals = &self.visitor.shared.config.arrivals;
+        let receive =
+            &mut |place: &mut Cursor<'_, memory::Target>, len| input.receive_to(place, len);
+        arrivals.receive(open, offset, len, receive).ok()
     }
 
     fn read(&mut self, open: &Arc<RemoteRequest>, offset: usize, to: &mut [u8]) -> bool {
@@ -1283,7 +1298,15 @@ impl Visitor {
         else {
             return Err(End::Broke);
         };
-        let busy = connection.receive()?;
+        let came = match connection.straight() {
+            0 => None,
+            len => lane.receive(service, len, connection),
+        };
+        connection.check()?;
+        let busy = match came {
+            Some(count) => count != 0,
+            None => connection.receive()?,
+        };
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
             match part {
                 Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
