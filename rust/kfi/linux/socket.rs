@@ -70,7 +70,8 @@ use core::{
     ptr::{
         self,
         NonNull, //
-    }, //
+    },
+    slice, //
 };
 use kernel::{
     alloc::Flags,
@@ -296,7 +297,7 @@ impl RawPieces<'_> {
         match self {
             Self::Virtual(pieces) => {
                 let len = total(pieces.iter());
-                // SAFETY: By the safety requirements.
+                // SAFETY: The iterator notes where the pieces are, which stay by the safety requirements.
                 unsafe {
                     bindings::iov_iter_kvec(
                         &mut message.msg_iter,
@@ -746,23 +747,10 @@ impl TcpSocket {
 
     /// As [`Self::receive`], into several pieces, one after the other.
     pub fn receive_vectored(&self, into: &mut [IoSliceMut<'_>]) -> Result<usize> {
-        let len = total(into.iter().map(|piece| &piece.vec));
-        if len == 0 {
-            return Err(EINVAL);
-        }
-        let mut message = bindings::msghdr::default();
-        // SAFETY: The pieces are valid, and the caller's alone, while they are borrowed; `IoSliceMut` is
-        // transparent. They have at least `len` bytes.
-        unsafe {
-            bindings::iov_iter_kvec(
-                &mut message.msg_iter,
-                bindings::ITER_DEST,
-                into.as_ptr().cast(),
-                into.len() as c_ulong,
-                len,
-            );
-            self.0.receive(&mut message, 0)
-        }
+        // SAFETY: `IoSliceMut` is transparent.
+        let into = unsafe { slice::from_raw_parts(into.as_ptr().cast(), into.len()) };
+        // SAFETY: The pieces are valid, and the caller's alone, while they are borrowed.
+        unsafe { self.receive_raw(&RawPieces::Virtual(into)) }
     }
 
     /// As [`Self::receive`], but what is there, up to `len` bytes, is dropped. For tests.
@@ -797,23 +785,10 @@ impl TcpSocket {
     /// - `EPIPE`: this side has said that it sends no more.
     /// - Others: the connection is broken.
     pub fn send_vectored(&self, pieces: &[IoSlice<'_>], more: bool) -> Result<usize> {
-        let len = total(pieces.iter().map(|piece| &piece.vec));
-        if len == 0 {
-            return Ok(0);
-        }
-        let mut message = bindings::msghdr::default();
-        // SAFETY: The pieces are valid while they are borrowed, and are only read; `IoSlice` is
-        // transparent. They have at least `len` bytes.
-        unsafe {
-            bindings::iov_iter_kvec(
-                &mut message.msg_iter,
-                bindings::ITER_SOURCE,
-                pieces.as_ptr().cast(),
-                pieces.len() as c_ulong,
-                len,
-            );
-            self.0.send(&mut message, more)
-        }
+        // SAFETY: `IoSlice` is transparent.
+        let pieces = unsafe { slice::from_raw_parts(pieces.as_ptr().cast(), pieces.len()) };
+        // SAFETY: The pieces are valid while they are borrowed, and are only read.
+        unsafe { self.send_raw(&RawPieces::Virtual(pieces), more) }
     }
 
     /// As [`Self::send_vectored`], from one piece.

@@ -55,8 +55,9 @@ const TURN_BYTES: usize = 1 << 20;
 /// A turn with more bytes is the last one in a row.
 const MOST_BYTES: usize = 2 * TURN_BYTES;
 
-/// So many turns follow each other if no other list waits for one and none of them was for a large request: to be queued again would cost as much as copying some 100 KiB, and may move it to another CPU.
-/// Not more, as what else the endpoints of a domain leave to the work queue may wait for the place.
+/// So many turns follow each other if no other list waits for one, and none of them was for a large
+/// request: to be queued again would cost as much as copying some 100 KiB, and may move it to another
+/// CPU. Not more, as what else the endpoints of a domain leave to the work queue may wait for the place.
 const TURNS: usize = 16;
 
 /// A list of requests that the work queue carries out.
