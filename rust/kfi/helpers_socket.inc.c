@@ -123,3 +123,10 @@ unsigned int kfi_rust_helper_tcp_silence(struct sock *sk)
 	unlock_sock_fast(sk, slow);
 	return silence;
 }
+
+/* Whether there is, behind data, what nobody is told of again: an end, an error, or urgent data. */
+bool kfi_rust_helper_tcp_has_more_to_tell(struct sock *sk)
+{
+	return READ_ONCE(sk->sk_err) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ||
+	       inet_sk_state_load(sk) == TCP_CLOSE || READ_ONCE(tcp_sk(sk)->urg_data);
+}

@@ -872,6 +872,15 @@ impl TcpSocket {
         Jiffies::try_from(silence).unwrap_or(Jiffies::MAX)
     }
 
+    /// Returns whether there is, behind data that was received, what nobody is told of again: the end of what the
+    /// other side sends, an error, or urgent data, at which a call that receives ends although more is there. If
+    /// not, and such a call has returned less than there was room for, `readable` or `changed` is called before
+    /// another one returns anything.
+    pub fn has_more_to_tell(&self) -> bool {
+        // SAFETY: The `sock` stays by the type invariants of `Socket`, and is of TCP.
+        unsafe { bindings::tcp_has_more_to_tell(self.0.sk()) }
+    }
+
     /// Returns what [`Self::set_user_timeout`] has set. For tests.
     #[cfg(CONFIG_KUNIT = "y")]
     pub fn user_timeout(&self) -> u32 {
@@ -1100,6 +1109,7 @@ mod tests {
         let (mut head, mut body) = ([0; 4], [0; 6]);
         // All of it has to be there, for one call to fill both.
         until(|| available(&accepted) >= 33)?;
+        assert!(!accepted.has_more_to_tell());
         let mut into = [IoSliceMut::new(&mut head), IoSliceMut::new(&mut body)];
         assert_eq!(accepted.receive_vectored(&mut into)?, 10);
         assert!(&head == b"head" && &body == b", body");
@@ -1190,10 +1200,14 @@ mod tests {
         accepted.send(b"last", false)?;
         drop(accepted);
         until(|| events.changed() > 0)?;
-        let mut text = [0; 4];
-        receive_all(&socket, &mut text)?;
-        assert!(&text == b"last");
+        let told = events.all();
+        let mut text = [0; 5];
+        // There was room for more, and its end, of which nobody is told again, stands behind that.
+        assert_eq!(socket.receive(&mut text)?, 4);
+        assert!(text.starts_with(b"last"));
+        assert!(socket.has_more_to_tell());
         assert_eq!(socket.receive(&mut text)?, 0);
+        assert_eq!(events.all(), told);
         assert_eq!(socket.discard(4)?, 0);
 
         // Data that is sent now finds nobody, and a reset comes back.
