@@ -10,7 +10,8 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use crate::frame::{
-    Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD, NOT_READY, NO_ROOM,
+    Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD, MAX_OTHER, MAX_REQUEST,
+    NOT_READY, NO_ROOM,
 };
 use crate::incoming::{self, Begun, Moved, LOOKS};
 use crate::kfi::linux::queue::Entry;
@@ -47,6 +48,8 @@ enum What {
     LongRead,
     /// Has data, and its results come with the answer.
     Fetch,
+    /// No frame can say it.
+    Unsayable,
 }
 
 /// An operation.
@@ -127,6 +130,7 @@ impl outgoing::Outgoing for Rc<Operation> {
                 },
                 self.len,
             ),
+            What::Unsayable => return None,
         };
         let range = Range {
             addr: 0,
@@ -189,7 +193,7 @@ impl outgoing::Outgoing for Rc<Operation> {
 
     fn results(&self) -> (u64, bool) {
         match self.what {
-            What::Send | What::Long => (0, false),
+            What::Send | What::Long | What::Unsayable => (0, false),
             What::Read | What::LongRead => (self.len as u64, true),
             What::Fetch => (self.len as u64, false),
         }
@@ -230,7 +234,7 @@ impl incoming::Answer for Reply {
     fn response(&self) -> (Response, usize, bool) {
         let Asked { what, len, .. } = self.request;
         let results = match what {
-            What::Send | What::Long | What::LongRead => 0,
+            What::Send | What::Long | What::LongRead | What::Unsayable => 0,
             _ if self.status != 0 => 0,
             _ => len,
         };
@@ -692,6 +696,7 @@ impl World {
             What::Long | What::LongRead => 1 + self.random.below(60_000),
             What::Send if self.random.below(2) == 0 => self.random.below(40),
             What::Send => self.random.below(20_000),
+            What::Unsayable => 0,
         };
         self.post_one(what, len);
     }
@@ -702,7 +707,7 @@ impl World {
             what,
             len,
             results: RefCell::new(match what {
-                What::Send | What::Long => Vec::new(),
+                What::Send | What::Long | What::Unsayable => Vec::new(),
                 _ => vec![0; len],
             }),
             gone: Cell::new(false),
@@ -739,6 +744,13 @@ impl World {
         if self.random.below(3) == 0 {
             count += self.initiator.fill_ack(&mut out[count..]);
         }
+        let is_full = room - count < MAX_REQUEST;
+        if !is_full && !self.initiator.has_more() && !self.initiator.has_straight() {
+            // A side that has sent this waits until it is told of something.
+            let posted = &mut self.posted;
+            let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+            assert_eq!(self.initiator.fill(&mut out[count..], fresh), 0);
+        }
         self.there.extend(&out[..count]);
         let most = self.random.below(9000);
         let mut output = Output {
@@ -753,6 +765,9 @@ impl World {
         let room = 24 + self.random.below(9000);
         let mut out = vec![0; room];
         let count = self.target.fill(&mut self.model, &mut out);
+        if room - count >= MAX_OTHER {
+            assert_eq!(self.target.fill(&mut self.model, &mut out[count..]), 0);
+        }
         self.back.extend(&out[..count]);
     }
 
@@ -2149,6 +2164,31 @@ fn hold(world: &mut World, count: usize) {
     world.settle();
     assert!(world.posted.is_empty() && world.model.open.is_empty());
     assert_eq!(world.initiator.held(), world.operations.len());
+}
+
+/// A request that no frame can say fails, and those behind it are sent without waiting for anything.
+#[test]
+fn what_cannot_be_said_keeps_no_others() {
+    let mut world = World::new(5);
+    for _ in 0..STEP {
+        world.post_one(What::Unsayable, 0);
+    }
+    world.post_one(What::Send, 10);
+    // In turns, as all that keeps others waiting.
+    for sends in [false, true] {
+        let posted = &mut world.posted;
+        let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+        let count = world.initiator.fill(&mut [0; MAX_REQUEST], fresh);
+        assert_eq!(count != 0, sends);
+        assert_eq!(world.initiator.has_more(), !sends);
+    }
+    assert_eq!(world.initiator.len(), 1);
+    let mut answered = world.initiator.take_answered();
+    for _ in 0..STEP {
+        let sent = answered.pop_front().expect("it has failed");
+        assert_eq!(sent.status, 22);
+    }
+    assert!(answered.pop_front().is_none());
 }
 
 /// Requests of flows that are stopped are held, some in each turn, however many have come.

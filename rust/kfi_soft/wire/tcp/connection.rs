@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
-    alloc::KVec,
+    alloc::Flags,
     prelude::*,
     sync::Arc,
     time::{
@@ -17,7 +17,8 @@ use kernel::{
 use super::{
     frame::{
         Frame,
-        MAX_HEAD, //
+        MAX_HEAD,
+        MAX_OTHER, //
     },
     stream::Stream,
 };
@@ -43,8 +44,18 @@ const OUT: usize = 8 << 10;
 /// memory: shorter ones by way of the bytes that wait, with what is before and behind them.
 pub(super) const STRAIGHT: usize = 4 << 10;
 
+/// Behind a body that has gone straight no more bytes than these are received at first: the next one may go
+/// straight, too.
+const FIRST: usize = 256;
+
+/// When nothing has come for so many milliseconds, and nothing is on its way, a connection has no memory for it.
+const REST_MILLIS: u32 = 1000;
+
+/// When there is no memory, some is looked for again after so many milliseconds.
+const MEMORY_MILLIS: u32 = 5;
+
 /// A point in time, in jiffies.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Instant(Jiffies);
 
 impl Instant {
@@ -58,7 +69,17 @@ impl Instant {
         Self(jiffies().wrapping_sub(age))
     }
 
-    /// Returns the later one of this and another one.
+    /// Returns that of so many jiffies from now.
+    pub(super) fn within(delay: Jiffies) -> Self {
+        Self(jiffies().wrapping_add(delay))
+    }
+
+    /// Returns whether it comes before another one, of which it is not far.
+    pub(super) fn is_before(self, other: Self) -> bool {
+        self.0.wrapping_sub(other.0).cast_signed() < 0
+    }
+
+    /// Returns the later one of this and another one, both of which are over.
     pub(super) fn later(self, other: Self) -> Self {
         if self.age() < other.age() {
             self
@@ -107,8 +128,8 @@ pub(super) enum End {
 pub(super) struct Connection {
     socket: TcpSocket,
     /// The bytes that were received.
-    pub(super) input: Stream<KVec<u8>>,
-    out: KVec<u8>,
+    pub(super) input: Stream<KVVec<u8>>,
+    out: KVVec<u8>,
     /// The bytes of `out` that are yet to be sent.
     start: usize,
     end: usize,
@@ -116,28 +137,38 @@ pub(super) struct Connection {
     corked: bool,
     /// When something was last received.
     heard: Instant,
+    /// When the other side was there, as far as is known without asking.
+    alive: Instant,
     /// For how many milliseconds the other side may be silent.
     timeout: u32,
     /// How many bytes were sent and received.
     moved: u64,
     /// It broke while bytes went straight to memory, or from there.
     broke: bool,
+    /// There may be something to be received of which nobody is told.
+    unread: bool,
+    /// The bytes that were last received went straight to memory.
+    behind_straight: bool,
+    /// Since when there has been no memory for what is to be sent and received, while it is wanted.
+    short: Option<Instant>,
 }
 
 impl Connection {
     /// Takes a socket that is connected. `timeout` is for how many milliseconds the other side may be silent.
     pub(super) fn new(socket: TcpSocket, timeout: u32) -> Result<Self> {
         let mut this = Self::unconnected(socket, timeout)?;
-        this.prepare()?;
+        this.prepare(GFP_NOWAIT)?;
         Ok(this)
     }
 
-    /// Takes a socket that is yet to be connected. Nothing is sent or received before [`Self::prepare`].
+    /// Takes a socket that is yet to be connected. Nothing is sent or received before [`Self::rouse`]: those that
+    /// never are connected need no memory.
     pub(super) fn unconnected(socket: TcpSocket, timeout: u32) -> Result<Self> {
         socket.set_nodelay();
         // Users of the connection look more closely while they wait for something.
         socket.set_user_timeout(timeout)?;
         let fifth = (timeout / 5000).clamp(1, 10);
+        let now = Instant::now();
         socket.set_keepalive(&KeepAlive {
             idle: fifth,
             interval: fifth,
@@ -145,24 +176,74 @@ impl Connection {
         })?;
         Ok(Self {
             socket,
-            input: Stream::new(KVec::new()),
-            out: KVec::new(),
+            input: Stream::new(KVVec::new()),
+            out: KVVec::new(),
             start: 0,
             end: 0,
             corked: false,
-            heard: Instant::now(),
+            heard: now,
+            alive: now,
             timeout,
             moved: 0,
             broke: false,
+            unread: true,
+            behind_straight: false,
+            short: None,
         })
     }
 
-    /// Makes the memory for what is sent and received, when the socket is connected: those that never are
-    /// need none. Does not wait for it.
-    pub(super) fn prepare(&mut self) -> Result {
-        self.input = Stream::new(KVec::zeroed(MAX_HEAD, GFP_NOWAIT)?);
-        self.out = KVec::zeroed(OUT, GFP_NOWAIT)?;
+    /// Makes the memory for what is sent and received.
+    fn prepare(&mut self, flags: Flags) -> Result {
+        let input = KVVec::zeroed(MAX_HEAD, flags)?;
+        self.out = KVVec::zeroed(OUT, flags)?;
+        self.input = Stream::new(input);
         Ok(())
+    }
+
+    /// Returns whether there is no memory for what is sent and received: it is yet to be connected, or rests.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Makes the memory for what is sent and received, if there is none yet, without input and output; `false` if that
+    /// is not to be had now: then it is wanted again after [`Self::shortage`]. The connection is over if there is none
+    /// for long.
+    pub(super) fn rouse(&mut self) -> Result<bool, End> {
+        // It may be waited for, as it is when something is sent: nothing is under way here whose end would make room.
+        let is_there = !self.is_at_rest()
+            || self.prepare(GFP_NOWAIT).is_ok()
+            || self.prepare(GFP_KERNEL).is_ok();
+        if is_there {
+            self.short = None;
+            return Ok(true);
+        }
+        let since = *self.short.get_or_insert_with(Instant::now);
+        since.left(self.timeout).map(|_| false).ok_or(End::NoMemory)
+    }
+
+    /// Returns since when there has been no memory, if it is wanted.
+    pub(super) fn short_since(&self) -> Option<Instant> {
+        self.short
+    }
+
+    /// Returns after how many jiffies memory is to be looked for again, if there was none.
+    pub(super) fn shortage(&self) -> Option<Jiffies> {
+        self.short.map(|_| msecs_to_jiffies(MEMORY_MILLIS))
+    }
+
+    /// Gives memory back, as nothing is under way, unless something has come not long ago; returns in how many
+    /// jiffies it is to be tried again. A machine may have thousands of connections that nobody uses.
+    pub(super) fn rest(&mut self) -> Option<Jiffies> {
+        let is_empty = self.input.is_between() && self.start == self.end && !self.corked;
+        if self.is_at_rest() || !is_empty {
+            return None;
+        }
+        let left = self.heard.left(REST_MILLIS);
+        if left.is_none() {
+            self.input = Stream::new(KVVec::new());
+            self.out = KVVec::new();
+        }
+        left
     }
 
     /// Returns the socket.
@@ -175,9 +256,33 @@ impl Connection {
         Instant::ago(self.socket.silence())
     }
 
+    /// Returns how long the other side may still be silent, which it may be for so many milliseconds after it was
+    /// heard of; none if that is over.
+    pub(super) fn silence_left(&mut self, millis: u32) -> Option<Jiffies> {
+        let left = self.alive.left(millis);
+        if left.is_some() {
+            return left;
+        }
+        // TCP knows of acknowledgements, too. It is not asked more often, as that takes the lock of the socket.
+        self.alive = self.heard_of();
+        self.alive.left(millis)
+    }
+
     /// Has these told when there is something to be done, from now on. Does not wait for memory.
-    pub(super) fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
+    pub(super) fn set_events<E: SocketEvents>(&mut self, events: Arc<E>) -> Result {
+        // Nobody has told these of what is there already.
+        self.unread = true;
         self.socket.set_events(events)
+    }
+
+    /// They were told of something to be received, or that the connection has changed.
+    pub(super) fn note_told(&mut self) {
+        self.unread = true;
+    }
+
+    /// Returns whether there may be something to be received.
+    pub(super) fn may_receive(&self) -> bool {
+        self.unread
     }
 
     /// Counts bytes that were sent or received.
@@ -191,18 +296,32 @@ impl Connection {
         self.moved
     }
 
-    /// Receives what is there; `false` if that is nothing.
+    /// So many bytes were received.
+    fn note_received(&mut self, count: usize) {
+        self.note_moved(count);
+        self.heard = Instant::now();
+        self.alive = self.heard;
+    }
+
+    /// Receives what is there; `false` if that is nothing. It has memory.
     pub(super) fn receive(&mut self) -> Result<bool, End> {
+        let few = core::mem::take(&mut self.behind_straight) && self.input.is_between();
         let room = self.input.room();
-        match self.socket.receive(room) {
+        let most = if few { FIRST } else { room.len() };
+        let most = most.min(room.len());
+        match self.socket.receive(room.get_mut(..most).unwrap_or(&mut [])) {
             Ok(0) => Err(End::Broke),
             Ok(count) => {
                 self.input.received(count);
-                self.note_moved(count);
-                self.heard = Instant::now();
+                self.note_received(count);
+                // What has come since is told.
+                self.unread = count == most || self.socket.has_more_to_tell();
                 Ok(true)
             }
-            Err(EAGAIN) => Ok(false),
+            Err(EAGAIN) => {
+                self.unread = false;
+                Ok(false)
+            }
             Err(_) => Err(End::Broke),
         }
     }
@@ -227,11 +346,14 @@ impl Connection {
         match place.receive(&self.socket, len) {
             Ok(count) if count != 0 => {
                 self.input.pass(count);
-                self.note_moved(count);
-                self.heard = Instant::now();
+                self.note_received(count);
+                self.behind_straight = true;
                 count
             }
-            Err(EAGAIN) => 0,
+            Err(EAGAIN) => {
+                self.unread = false;
+                0
+            }
             _ => {
                 self.broke = true;
                 0
@@ -323,8 +445,14 @@ impl Connection {
 
     /// Says why it is over, if that can be sent at once, and closes it. Between two frames only.
     pub(super) fn bye(mut self, code: u32) {
-        if self.put(&Frame::Bye(code), 0, 0) {
-            // If not, the other side finds out by itself.
+        let frame = Frame::Bye(code);
+        // If it cannot be sent, the other side finds out by itself.
+        if self.is_at_rest() {
+            let mut bytes = [0; MAX_OTHER];
+            let count = frame.write(0, 0, 0, &mut bytes);
+            let said = count.and_then(|count| bytes.get(..count));
+            let _ = self.socket.send(said.unwrap_or(&[]), false);
+        } else if self.put(&frame, 0, 0) {
             let _ = self.flush(false);
         }
         self.close();

@@ -56,6 +56,8 @@ const RANGE: usize = 24;
 const REQUEST: usize = 80;
 /// The most bytes of a request's header, without what a later version adds.
 pub(crate) const MAX_REQUEST: usize = REQUEST + MAX_RANGES * RANGE + MAX_KEY;
+/// The most bytes of any other header.
+pub(crate) const MAX_OTHER: usize = HELLO;
 /// Bytes of `HELLO` and `WELCOME`.
 pub(crate) const HELLO: usize = 160;
 /// Where the code of a `WELCOME` is, which is that of what comes before.

@@ -24,6 +24,7 @@ use kernel::{
 };
 
 use super::{
+    alarm::Alarm,
     bye,
     connection::{
         Connection,
@@ -36,7 +37,8 @@ use super::{
         Common,
         Frame,
         Hello,
-        Kind, //
+        Kind,
+        MAX_REQUEST, //
     },
     nonce,
     outgoing::{
@@ -443,6 +445,8 @@ struct State<O: Initiator> {
     parting: Option<Parting>,
     /// Operations that ended.
     ended: EntryQueue<Sent<Outbound<O>>>,
+    /// What the timer is set for.
+    alarm: Alarm,
     closed: bool,
 }
 
@@ -504,6 +508,13 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
     pair: Pair,
     #[pin]
     inbox: SpinLockIrq<Inbox<O>>,
+    /// There may be requests that were not sent yet. Set and cleared with the lock of `inbox`, which is not taken
+    /// to find that there are none.
+    posted: Atomic<bool>,
+    /// The socket has told of something to be received, or that it has changed.
+    told: Atomic<bool>,
+    /// The timer has rung.
+    rang: Atomic<bool>,
     /// Some initiators do not want what was sent.
     withdrawals: Atomic<bool>,
     #[pin]
@@ -538,6 +549,9 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 shared,
                 pair,
                 inbox <- new_spinlock_irq!(inbox, "kfi_soft::Association::inbox"),
+                posted: Atomic::new(false),
+                told: Atomic::new(false),
+                rang: Atomic::new(false),
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
                     State {
@@ -560,6 +574,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         ack_since: None,
                         parting: None,
                         ended: EntryQueue::new(),
+                        alarm: Alarm::NONE,
                         closed: false,
                     },
                     "kfi_soft::Association::state"
@@ -587,6 +602,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             while let Some(entry) = next() {
                 inbox.fresh.push(entry);
             }
+            this.note_posted();
         }
         Self::wake(this);
         true
@@ -599,6 +615,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         // It is counted already.
         inbox.quiet = None;
         inbox.fresh = line;
+        this.note_posted();
         drop(inbox);
         Self::wake(this);
     }
@@ -606,6 +623,27 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// Returns since when nobody uses it, if that is so. With the lock of all associations nobody begins to.
     pub(super) fn quiet(&self) -> Option<Quiet> {
         self.inbox.lock().quiet
+    }
+
+    /// There are requests that were not sent yet. With the lock of `inbox`; the caller has the work item run.
+    fn note_posted(&self) {
+        // Relaxed: the work item, which is queued after that, sees it, also if it was queued before and has yet to
+        // begin to run.
+        self.posted.store(true, ordering::Relaxed);
+    }
+
+    /// Takes out the next request that was not sent yet.
+    fn next_posted(&self) -> Option<FreshEntry<O>> {
+        // Relaxed: see above. All others are written with the lock.
+        if !self.posted.load(ordering::Relaxed) {
+            return None;
+        }
+        let mut inbox = self.inbox.lock();
+        let next = inbox.fresh.pop();
+        if inbox.fresh.is_empty() {
+            self.posted.store(false, ordering::Relaxed);
+        }
+        next
     }
 
     /// Has the work item run soon.
@@ -832,13 +870,22 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         state.lane.len() == 0 && self.note_quiet(ready) && !ready
     }
 
+    /// Returns whether there is nothing to be sent or received on a connection that rests.
+    fn may_rest_on(&self, lane: &Lane<Outbound<O>, KVVec<Flow>>, connection: &Connection) -> bool {
+        connection.is_at_rest()
+            && !connection.may_receive()
+            && lane.len() == 0
+            // Relaxed: see `note_posted`.
+            && !self.posted.load(ordering::Relaxed)
+    }
+
     /// Begins to connect.
     fn connect(this: &Arc<Self>) -> Result<Link> {
         let config = &this.shared.config;
         let (source, target) = this.pair;
         let socket = TcpSocket::new()?;
         socket.bind(this.shared.address(source, 0))?;
-        let connection = Connection::unconnected(socket, config.peer_timeout)?;
+        let mut connection = Connection::unconnected(socket, config.peer_timeout)?;
         connection.set_events(this.clone())?;
         let to = this.shared.address(target, config.fabric.port);
         if let Err(error) = connection.socket().connect(to) {
@@ -859,12 +906,17 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         let Some(link) = &mut state.link else {
             return Err(End::Broke);
         };
+        if link.since.left(CONNECT_MILLIS).is_none() {
+            return Err(End::Broke);
+        }
         match link.connection.socket().is_connected() {
             Ok(true) => {}
-            Ok(false) if link.since.left(CONNECT_MILLIS).is_some() => return Ok(false),
-            _ => return Err(End::Broke),
+            Ok(false) => return Ok(false),
+            Err(_) => return Err(End::Broke),
         }
-        link.connection.prepare().map_err(|_| End::NoMemory)?;
+        if !link.connection.rouse()? {
+            return Ok(false);
+        }
         let (source, target) = self.pair;
         let hello = Hello {
             major: frame::MAJOR,
@@ -891,7 +943,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         Ok(true)
     }
 
-    /// Receives and sends; returns whether there was anything.
+    /// Receives and sends; returns whether there may be more to receive, or to send.
     fn exchange(&self, state: &mut State<O>) -> Result<bool, End> {
         state.lane.set_now(self.shared.now());
         let State {
@@ -912,7 +964,14 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if *phase != Phase::Ready && since.left(CONNECT_MILLIS).is_none() {
             return Err(End::Broke);
         }
-        let mut busy = connection.receive()?;
+        // Full: what is told later is told again, and what was told before is received below.
+        if self.told.load(ordering::Relaxed) && self.told.xchg(false, ordering::Full) {
+            connection.note_told();
+        }
+        if self.may_rest_on(lane, connection) || !connection.rouse()? {
+            return Ok(false);
+        }
+        let heard = connection.may_receive() && connection.receive()?;
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
             match part {
                 Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
@@ -952,45 +1011,46 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 _ => return Err(End::Broken),
             }
         }
-        if !busy {
+        if !heard {
             connection.patience()?;
         }
-        if !connection.flush(false)? {
-            return Ok(busy);
+        if !connection.flush(false)? || *phase != Phase::Ready {
+            return Ok(connection.may_receive());
         }
-        if *phase == Phase::Ready {
-            let room = connection.room();
-            let fresh = || {
-                let fresh = self.inbox.lock().fresh.pop()?;
-                Some(Outbound::new(fresh))
-            };
-            let mut count = lane.fill(room, fresh);
-            if !lane.owes_ack() {
-                state.ack_since = None;
-            } else if lane.untold() >= MANY_UNTOLD
-                || state
-                    .ack_since
-                    .is_some_and(|since| since.left(ACK_MILLIS).is_none())
-            {
-                let rest = room.get_mut(count..).unwrap_or(&mut []);
-                count = count.saturating_add(lane.fill_ack(rest));
-                state.ack_since = None;
-            }
-            connection.filled(count);
-            busy |= count != 0 || lane.has_more();
-            // There may be more, which then goes into the same segment.
-            if connection.flush(true)? {
-                if let Some(sent) = lane.send(connection) {
-                    connection.check()?;
-                    busy |= sent != 0;
-                    return Ok(busy);
-                }
-            }
-            if count == 0 {
-                connection.push();
-            }
+        let room = connection.room();
+        let size = room.len();
+        let fresh = || self.next_posted().map(Outbound::new);
+        let mut count = lane.fill(room, fresh);
+        if !lane.owes_ack() {
+            state.ack_since = None;
+        } else if lane.untold() >= MANY_UNTOLD
+            || state
+                .ack_since
+                .is_some_and(|since| since.left(ACK_MILLIS).is_none())
+        {
+            let rest = room.get_mut(count..).unwrap_or(&mut []);
+            count = count.saturating_add(lane.fill_ack(rest));
+            state.ack_since = None;
         }
-        Ok(busy)
+        connection.filled(count);
+        // It has not ended for want of room if there was some for any header.
+        let is_full = size.saturating_sub(count) < MAX_REQUEST;
+        let straight = lane.has_straight();
+        // What follows goes into the same segment.
+        if !connection.flush(is_full || straight)? {
+            return Ok(connection.may_receive());
+        }
+        if straight {
+            let sent = lane.send(connection);
+            connection.check()?;
+            // If that is nothing, it is told when there is room.
+            return Ok(sent.is_none_or(|sent| sent != 0) || connection.may_receive());
+        }
+        if !is_full {
+            connection.push();
+        }
+        // There may be more when others have had their turn, or nothing.
+        Ok(is_full || lane.has_more() || connection.may_receive())
     }
 
     /// Looks at whether a `WELCOME` is of somebody who has the secret; returns the code that is to be
@@ -1040,7 +1100,9 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             state.moved = state.moved.saturating_add(moved);
             let between = link.phase != Phase::Ready || state.lane.is_between();
             if link.phase == Phase::Ready {
-                state.down = state.unheard_of(&link.connection);
+                // Without memory nothing was under way, and requests have waited since then.
+                let unheard = state.unheard_of(&link.connection);
+                state.down = unheard.or(link.connection.short_since());
             }
             state.lane.disconnected();
             if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
@@ -1085,7 +1147,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// All that was not sent has failed.
     fn end_fresh(&self, state: &mut State<O>) {
         loop {
-            let Some(fresh) = self.inbox.lock().fresh.pop() else {
+            let Some(fresh) = self.next_posted() else {
                 return;
             };
             state.ended.push_back(Outbound::new(fresh));
@@ -1140,28 +1202,38 @@ impl<O: Initiator> State<O> {
 
     /// Returns what is to be done when nothing can be done now.
     fn pause(&mut self, timeout: u32) -> Result<Next, End> {
-        let Some(link) = self.link.take() else {
+        let Some(link) = &mut self.link else {
             return Ok(Next::Again);
         };
-        let silent = match link.phase {
-            Phase::Ready => self.unheard_of(&link.connection),
-            _ => None,
-        };
-        let link = self.link.insert(link);
+        let short = link.connection.shortage();
         let recall = self
             .parting
             .map(|parting| parting.left(timeout).unwrap_or(1));
         if link.phase != Phase::Ready {
             let attempt = link.since.left(CONNECT_MILLIS).unwrap_or(1);
             let down = self.down.map(|down| down.left(timeout).unwrap_or(1));
-            let left = [recall, down].into_iter().flatten().min();
+            let left = [recall, down, short].into_iter().flatten().min();
             return Ok(Next::Within(left.map_or(attempt, |left| left.min(attempt))));
         }
         // Another connection may do before it is given up.
         let another = timeout.saturating_sub(timeout / 4);
-        let silent = match silent.map(|since| since.left(another)) {
-            Some(None) => return Err(End::Broke),
-            left => left.flatten(),
+        let silent = if self.lane.len() == 0 {
+            self.busy = None;
+            None
+        } else {
+            let busy = *self.busy.get_or_insert_with(Instant::now);
+            // It has as long from when there is something under way.
+            let left = match busy.left(another) {
+                Some(left) => Some(left),
+                None => link.connection.silence_left(another),
+            };
+            Some(left.ok_or(End::Broke)?)
+        };
+        let is_quiet = self.lane.len() == 0 && !self.lane.owes_ack() && self.lane.is_between();
+        let rest = if is_quiet {
+            link.connection.rest()
+        } else {
+            None
         };
         let frame = link.connection.patience().unwrap_or(Some(1));
         let ack = self.lane.owes_ack().then(|| {
@@ -1169,7 +1241,11 @@ impl<O: Initiator> State<O> {
             since.left(ACK_MILLIS).unwrap_or(1)
         });
         Ok(
-            match [frame, recall, ack, silent].into_iter().flatten().min() {
+            match [frame, recall, ack, silent, rest, short]
+                .into_iter()
+                .flatten()
+                .min()
+            {
                 Some(left) => Next::Within(left),
                 None => Next::Wait,
             },
@@ -1217,6 +1293,8 @@ impl TargetIdentity<'_> {
 
 impl<O: Initiator + Send + Sync + 'static> SocketEvents for Association<O> {
     fn readable(this: ArcBorrow<'_, Self>) {
+        // Relaxed: the work item, which is queued after that, sees it.
+        this.told.store(true, ordering::Relaxed);
         Self::wake(&this.into());
     }
 
@@ -1225,7 +1303,7 @@ impl<O: Initiator + Send + Sync + 'static> SocketEvents for Association<O> {
     }
 
     fn changed(this: ArcBorrow<'_, Self>) {
-        Self::wake(&this.into());
+        Self::readable(this);
     }
 }
 
@@ -1239,7 +1317,17 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
             // Operations that are posted by the reclaim of memory wait for this.
             let _no_io = NoIo::new();
             let mut state = this.state.lock();
-            let next = Self::go_on(&this, &mut state);
+            // Relaxed: the timer has this run after it has said so. Only a run sets it again.
+            if this.rang.load(ordering::Relaxed) {
+                this.rang.store(false, ordering::Relaxed);
+                state.alarm = Alarm::NONE;
+            }
+            let mut next = Self::go_on(&this, &mut state);
+            if let Next::Within(delay) = next {
+                if !state.alarm.set(delay) {
+                    next = Next::Wait;
+                }
+            }
             state.collect();
             let ended = core::mem::replace(&mut state.ended, EntryQueue::new());
             (next, ended)
@@ -1274,6 +1362,8 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Association<O> {
     }
 
     fn run(this: Arc<Self>) {
+        // Relaxed: the work item, which is queued after that, sees it.
+        this.rang.store(true, ordering::Relaxed);
         Self::wake(&this);
     }
 }

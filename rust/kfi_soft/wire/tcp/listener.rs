@@ -148,8 +148,8 @@ impl Newcomer {
     /// Has its work item run when there is something to be done.
     fn start(this: &Arc<Self>) -> Result {
         {
-            let place = this.connection.lock();
-            let Some((connection, _)) = &*place else {
+            let mut place = this.connection.lock();
+            let Some((connection, _)) = &mut *place else {
                 return Ok(());
             };
             connection.set_events(this.clone())?;

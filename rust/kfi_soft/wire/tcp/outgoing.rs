@@ -896,6 +896,12 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         untold || self.holds == 0
     }
 
+    /// Returns whether there is a body for [`Self::send`].
+    pub(crate) fn has_straight(&mut self) -> bool {
+        self.writing
+            .is_some_and(|writing| self.goes_straight(writing))
+    }
+
     /// Returns whether the rest of a body is for [`Self::send`].
     fn goes_straight(&mut self, writing: Writing) -> bool {
         if writing.end.saturating_sub(writing.offset) < self.straight {
@@ -1198,28 +1204,31 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         fresh: &mut impl FnMut() -> Option<Entry<Sent<R>>>,
     ) -> Option<usize> {
         let ack = self.ack();
-        if self.at == self.next {
-            // The target knows `ack` by the header that is about to be written.
-            if self.next.saturating_sub(ack) >= self.window.numbers.min(MAX_NUMBERS) {
-                return None;
+        loop {
+            if self.at == self.next {
+                // The target knows `ack` by the header that is about to be written.
+                if self.next.saturating_sub(ack) >= self.window.numbers.min(MAX_NUMBERS) {
+                    return None;
+                }
+                let entry = match self.take_held() {
+                    Some(entry) => entry,
+                    None => self.take_fresh(fresh)?,
+                };
+                self.number(entry);
             }
-            let entry = match self.take_held() {
-                Some(entry) => entry,
-                None => self.take_fresh(fresh)?,
+            let mut sent = self.sent.find_named(&(0, self.at))?;
+            let id = sent.id;
+            let terms = Terms {
+                eager: u64::from(self.window.eager.min(MAX_EAGER)),
+                flow: sent.flow,
+                restarts: sent.turn == Turn::First,
+                waited: sent.waited(self.now),
             };
-            self.number(entry);
-        }
-        let mut sent = self.sent.find_named(&(0, self.at))?;
-        let id = sent.id;
-        let terms = Terms {
-            eager: u64::from(self.window.eager.min(MAX_EAGER)),
-            flow: sent.flow,
-            restarts: sent.turn == Turn::First,
-            waited: sent.waited(self.now),
-        };
-        // Requests between `at` and this one were answered without having been read: no target does that.
-        let Some((head, len)) = sent.request.header(id, ack, terms, room) else {
-            if room.len() >= MAX_REQUEST && id.saturating_add(1) == self.next {
+            // Requests between `at` and this one were answered without having been read: no target does that.
+            let Some((head, len)) = sent.request.header(id, ack, terms, room) else {
+                if room.len() < MAX_REQUEST || id.saturating_add(1) != self.next {
+                    return None;
+                }
                 // No frame can say it. The number is that of the next one.
                 let mut entry = sent.take();
                 entry.status = INVALID;
@@ -1230,23 +1239,25 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 }
                 self.end(entry);
                 self.next = id;
+                // It counts as one that is held.
+                self.holds = self.holds.checked_sub(1)?;
+                continue;
+            };
+            sent.was_told(terms.waited);
+            self.at = id.saturating_add(1);
+            self.told = ack;
+            // While it was not sent, on this connection, there was nothing to be said of it.
+            if sent.request.is_withdrawn() {
+                self.tells.include(sent.name);
             }
-            return None;
-        };
-        sent.was_told(terms.waited);
-        self.at = id.saturating_add(1);
-        self.told = ack;
-        // While it was not sent, on this connection, there was nothing to be said of it.
-        if sent.request.is_withdrawn() {
-            self.tells.include(sent.name);
+            self.writing = (len != 0).then_some(Writing {
+                id,
+                offset: 0,
+                end: len,
+                pulled: false,
+            });
+            return Some(head);
         }
-        self.writing = (len != 0).then_some(Writing {
-            id,
-            offset: 0,
-            end: len,
-            pulled: false,
-        });
-        Some(head)
     }
 
     /// Writes that the initiators of some requests do not want them any more, as far as there is room, and as

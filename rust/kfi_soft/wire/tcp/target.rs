@@ -17,6 +17,10 @@ use kernel::{
         RBTreeNode, //
     },
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         new_mutex,
         new_spinlock_irq,
         Arc,
@@ -31,6 +35,7 @@ use kernel::{
 };
 
 use super::{
+    alarm::Alarm,
     bye,
     connection::{
         Connection,
@@ -42,7 +47,8 @@ use super::{
         Broken,
         Frame,
         Hello,
-        Kind, //
+        Kind,
+        MAX_OTHER, //
     },
     incoming::{
         self,
@@ -157,6 +163,8 @@ const ACKNOWLEDGED_TIMES: u32 = 3;
 
 /// So often a connection is looked at before others have the work queue.
 const TURNS: usize = 64;
+/// And so often requests that have come are handed on meanwhile.
+const ROUNDS: usize = 8;
 
 /// Flows that could not be stopped are tried again after so many milliseconds: nothing says when they can be.
 const RETRY_MILLIS: u64 = 10;
@@ -231,8 +239,56 @@ pub(super) struct Service {
     birth: u64,
     /// Requests that have come, each in the memory that is for its entry.
     arrived: EntryQueue<Arc<RemoteRequest>>,
+    outcomes: Outcomes,
     /// Requests of which nothing more is moved.
     ended: EntryQueue<Ended>,
+}
+
+/// What has become of requests, in order.
+struct Outcomes {
+    answered: EntryQueue<Answer>,
+    /// Requests that want their bytes.
+    starts: EntryQueue<Start>,
+}
+
+impl Outcomes {
+    /// Nothing.
+    const fn new() -> Self {
+        Self {
+            answered: EntryQueue::new(),
+            starts: EntryQueue::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.answered.is_empty() && self.starts.is_empty()
+    }
+
+    /// Takes all out.
+    fn take(&mut self) -> Self {
+        core::mem::replace(self, Self::new())
+    }
+
+    /// Adds what has become of others since.
+    fn append(&mut self, mut later: Self) {
+        if self.is_empty() {
+            *self = later;
+            return;
+        }
+        while let Some(answer) = later.answered.pop_front() {
+            self.answered.push_back(answer);
+        }
+        while let Some(start) = later.starts.pop_front() {
+            self.starts.push_back(start);
+        }
+    }
+}
+
+/// The place where those who carry requests out leave what has become of these.
+struct Outbox {
+    outcomes: Outcomes,
+    /// The work item is going to look here in any case, and need not be woken.
+    is_looked_at: bool,
 }
 
 /// A request of which nothing more is moved.
@@ -612,7 +668,7 @@ impl Target for Service {
 
     fn started(&mut self) -> Option<(u64, usize, bool, Entry<Start>)> {
         loop {
-            let start = self.visitor.starts.lock().pop_front()?;
+            let start = self.outcomes.starts.pop_front()?;
             let name = *start.request.name();
             let whole = start.request.request();
             let ((reads, _), len) = (results(whole.kind), start.len);
@@ -681,7 +737,7 @@ impl Target for Service {
 
     fn answered(&mut self) -> Option<(u64, Given)> {
         loop {
-            let answer = self.visitor.answered.lock().pop_front()?;
+            let answer = self.outcomes.answered.pop_front()?;
             let Name {
                 session, number, ..
             } = *answer.request.name();
@@ -701,8 +757,8 @@ enum Next {
     Wait,
     /// Nothing, before somebody says so or this time is over.
     Within(Jiffies),
-    /// Likewise, but it may be said before.
-    Later(Jiffies),
+    /// Requests that have come are handed on, and then it goes on.
+    HandOn,
     /// The peer is forgotten.
     Forget,
 }
@@ -731,8 +787,14 @@ struct State {
     connections: u64,
     /// How many bytes went over those that are over.
     moved: u64,
+    /// What the initiator is yet to be told.
+    outcomes: Outcomes,
     /// Requests of a session that another one has ended.
     ended: EntryQueue<Ended>,
+    /// What the timer is set for.
+    alarm: Alarm,
+    /// The value of [`Visitor::quiet`].
+    quiet: Option<Instant>,
     /// It is not used any more.
     gone: bool,
 }
@@ -820,10 +882,11 @@ pub(super) struct Visitor {
     /// answers.
     bytes: Sum,
     #[pin]
-    answered: SpinLockIrq<EntryQueue<Answer>>,
-    /// Requests that want their bytes.
-    #[pin]
-    starts: SpinLockIrq<EntryQueue<Start>>,
+    outbox: SpinLockIrq<Outbox>,
+    /// The socket has told of something to be received, or that it has changed.
+    told: Atomic<bool>,
+    /// The timer has rung.
+    rang: Atomic<bool>,
     /// Since when nothing of it is under way; none if something is.
     #[pin]
     quiet: SpinLockIrq<Option<Instant>>,
@@ -846,14 +909,20 @@ impl Visitor {
         // In one piece, as the last one that refers to this may not sleep. A peer that is refused for that
         // comes again.
         let flows = KVec::from_elem(stops::Flow::default(), flows, GFP_NOWAIT)?;
+        let outbox = Outbox {
+            outcomes: Outcomes::new(),
+            is_looked_at: false,
+        };
+        let now = Instant::now();
         Arc::pin_init(
             pin_init!(Self {
                 shared,
                 pair,
                 bytes,
-                answered <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::answered"),
-                starts <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::starts"),
-                quiet <- new_spinlock_irq!(Some(Instant::now()), "kfi_soft::Visitor::quiet"),
+                outbox <- new_spinlock_irq!(outbox, "kfi_soft::Visitor::outbox"),
+                told: Atomic::new(false),
+                rang: Atomic::new(false),
+                quiet <- new_spinlock_irq!(Some(now), "kfi_soft::Visitor::quiet"),
                 state <- new_mutex!(
                     State {
                         lane: Lane::new(chunks, flows),
@@ -861,15 +930,18 @@ impl Visitor {
                         session: 0,
                         birth: 0,
                         connection: None,
-                        down: Instant::now(),
+                        down: now,
                         over: None,
-                        progress: (0, Instant::now()),
-                        looked: Instant::now(),
+                        progress: (0, now),
+                        looked: now,
                         unacknowledged: Unacknowledged::new(None, 0),
                         strikes: 0,
                         connections: 0,
                         moved: 0,
+                        outcomes: Outcomes::new(),
                         ended: EntryQueue::new(),
+                        alarm: Alarm::NONE,
+                        quiet: Some(now),
                         gone: false,
                     },
                     "kfi_soft::Visitor::state"
@@ -1003,7 +1075,7 @@ impl Visitor {
 
     /// Shows how far it is, in a line. May sleep.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (phase, session, incarnation, connections, open, moved, next) = {
+        let (phase, session, incarnation, connections, open, left, moved, next) = {
             let state = self.state.lock();
             let phase = match &state.connection {
                 None => "idle",
@@ -1016,11 +1088,12 @@ impl Visitor {
                 state.incarnation,
                 state.connections,
                 state.lane.open(),
+                state.outcomes.answered.len(),
                 state.moved.saturating_add(moved),
                 state.lane.next(),
             )
         };
-        let answered = self.answered.lock().len();
+        let answered = self.outbox.lock().outcomes.answered.len();
         let (source, target) = self.pair;
         // Without the locks, which whoever carries requests out waits for.
         f.write_fmt(fmt!(
@@ -1033,7 +1106,7 @@ impl Visitor {
             connections,
             connections.saturating_sub(1),
             open,
-            answered,
+            answered.saturating_add(left),
             moved,
             self.bytes.sum(),
             next,
@@ -1049,26 +1122,51 @@ impl Visitor {
             Some(start) => ended.push_back(Ended::new(start, Moved::Lost)),
             None => arrivals.withdraw(&open),
         });
-        self.clear(ended);
+        self.clear(&mut state.outcomes, ended);
         state.birth = random();
         state.strikes = 0;
     }
 
     /// Ends what has started, and drops what was answered, as no session wants it: nobody else would, as
     /// what lies here refers to the association.
-    fn clear(&self, ended: &mut EntryQueue<Ended>) {
-        loop {
-            let start = self.starts.lock().pop_front();
-            let Some(start) = start else { break };
+    fn clear(&self, outcomes: &mut Outcomes, ended: &mut EntryQueue<Ended>) {
+        self.collect(outcomes);
+        let Outcomes {
+            answered,
+            mut starts,
+        } = outcomes.take();
+        while let Some(start) = starts.pop_front() {
             ended.push_back(Ended::new(start, Moved::Lost));
         }
-        let answered = core::mem::replace(&mut *self.answered.lock(), EntryQueue::new());
         // Without the lock.
         drop(answered);
     }
 
+    /// Adds what has become of requests since.
+    fn collect(&self, outcomes: &mut Outcomes) {
+        let later = {
+            let mut outbox = self.outbox.lock();
+            outbox.is_looked_at = false;
+            outbox.outcomes.take()
+        };
+        outcomes.append(later);
+    }
+
+    /// Leaves what has become of a request for the work item.
+    fn leave(this: &Arc<Self>, leave: impl FnOnce(&mut Outcomes)) {
+        let is_looked_at = {
+            let mut outbox = this.outbox.lock();
+            leave(&mut outbox.outcomes);
+            outbox.is_looked_at
+        };
+        if !is_looked_at {
+            Self::wake(this);
+        }
+    }
+
     /// Ends the session when the initiator is gone.
     fn give_up(&self, state: &mut State, service: &mut Service) {
+        state.outcomes.append(service.outcomes.take());
         self.end_session(state, &mut service.ended);
         service.birth = state.birth;
     }
@@ -1089,7 +1187,10 @@ impl Visitor {
             Some(_) => None,
             None => state.over,
         };
-        *self.quiet.lock() = quiet;
+        if quiet != state.quiet {
+            *self.quiet.lock() = quiet;
+            state.quiet = quiet;
+        }
         quiet
     }
 
@@ -1111,6 +1212,40 @@ impl Visitor {
             self.shared.config.arrivals.end(&request, result);
             cond_resched();
         }
+    }
+
+    /// Does what can be done now; returns what is next, and what is to be handed on, and was ended, without the lock.
+    fn round(this: &Arc<Self>) -> (Next, EntryQueue<Arc<RemoteRequest>>, EntryQueue<Ended>) {
+        // As of initiators.
+        let _no_io = NoIo::new();
+        let mut state = this.state.lock();
+        // As initiators do.
+        if this.rang.load(ordering::Relaxed) {
+            this.rang.store(false, ordering::Relaxed);
+            state.alarm = Alarm::NONE;
+        }
+        let mut service = Service {
+            visitor: this.clone(),
+            birth: state.birth,
+            arrived: EntryQueue::new(),
+            outcomes: state.outcomes.take(),
+            ended: core::mem::replace(&mut state.ended, EntryQueue::new()),
+        };
+        let mut next = this.go_on(&mut state, &mut service);
+        if let Next::Within(delay) = next {
+            if !state.alarm.set(delay) {
+                next = Next::Wait;
+            }
+        }
+        this.note_quiet(&mut state);
+        let Service {
+            arrived,
+            outcomes,
+            ended,
+            ..
+        } = service;
+        state.outcomes = outcomes;
+        (next, arrived, ended)
     }
 
     /// Ends everything. May sleep.
@@ -1161,9 +1296,11 @@ impl Visitor {
         let again = state.lane.relieve(service, self.shared.now());
         let again = again.then(|| millis_to_jiffies(RETRY_MILLIS));
         for _ in 0..TURNS {
-            let go = state.lane.let_go(self.shared.now());
+            self.collect(&mut service.outcomes);
+            let now = self.shared.now();
+            state.lane.let_go(now);
             if state.gone {
-                self.clear(&mut service.ended);
+                self.clear(&mut service.outcomes, &mut service.ended);
                 return Next::Wait;
             }
             if state.connection.is_none() {
@@ -1177,30 +1314,26 @@ impl Visitor {
                     }
                 };
             }
-            let result = match Self::exchange(state, service) {
-                Ok(false) => match self.patience(state) {
-                    // One of those that have just come may be what others have to wait for.
-                    Ok(_) if !service.arrived.is_empty() && state.lane.is_pinned() => {
-                        return Next::Again;
-                    }
-                    Ok(left) => {
-                        let long = self.shared.config.peer_timeout.saturating_mul(QUIET_TIMES);
-                        let quiet = self.note_quiet(state).map(|since| since.left(long));
-                        let go = go.map(millis_to_jiffies);
-                        let within = [left, go, again, self.may_go_on(state)];
-                        match (quiet, within.into_iter().flatten().min()) {
-                            (Some(None), _) => Err(End::Broke),
-                            (_, Some(left)) => return Next::Within(left),
-                            (Some(Some(left)), None) => return Next::Later(left),
-                            (None, None) => return Next::Wait,
-                        }
-                    }
-                    Err(end) => Err(end),
-                },
-                result => result,
+            let result = match self.exchange(state, service) {
+                // Perhaps they are answered at once, and one of them may be what others have to wait for. Nobody's
+                // patience is put off by that for long: an initiator that does not go on comes to the end of its
+                // window.
+                Ok(false) if !service.arrived.is_empty() => return Next::HandOn,
+                Ok(false) => self.pause(state),
+                Ok(true) => continue,
+                Err(end) => Err(end),
             };
-            if let Err(end) = result {
-                self.end(state, service, end);
+            match result {
+                Ok(left) => {
+                    // When they are told once more that have just been told.
+                    let go = state.lane.let_go(now);
+                    let left = [left, go.map(millis_to_jiffies), again];
+                    return match left.into_iter().flatten().min() {
+                        Some(left) => Next::Within(left),
+                        None => Next::Wait,
+                    };
+                }
+                Err(end) => self.end(state, service, end),
             }
         }
         // Bytes may come all the time, and not be those that others wait for.
@@ -1208,6 +1341,26 @@ impl Visitor {
             self.end(state, service, end);
         }
         Next::Again
+    }
+
+    /// Returns how long nothing is to be done on a connection, if nothing can be done now.
+    fn pause(&self, state: &mut State) -> Result<Option<Jiffies>, End> {
+        let left = self.patience(state)?;
+        let long = self.shared.config.peer_timeout.saturating_mul(QUIET_TIMES);
+        let quiet = match self.note_quiet(state) {
+            Some(since) => Some(since.left(long).ok_or(End::Broke)?),
+            None => None,
+        };
+        let may_go_on = self.may_go_on(state);
+        // A flow that is stopped may go on, which is then to be said.
+        let is_quiet = quiet.is_some() && !state.lane.has_stopped() && state.lane.is_between();
+        let (short, rest) = match &mut state.connection {
+            Some(connection) if is_quiet => (connection.shortage(), connection.rest()),
+            Some(connection) => (connection.shortage(), None),
+            None => (None, None),
+        };
+        let all = [left, quiet, may_go_on, short, rest];
+        Ok(all.into_iter().flatten().min())
     }
 
     /// A connection is over.
@@ -1222,7 +1375,7 @@ impl Visitor {
     /// Returns how long the initiator may still take to go on, if it is its turn. An initiator that is there
     /// and does not go on is as good as gone.
     fn patience(&self, state: &mut State) -> Result<Option<Jiffies>, End> {
-        let Some(connection) = &state.connection else {
+        let Some(connection) = &mut state.connection else {
             return Ok(None);
         };
         let timeout = self.shared.config.peer_timeout;
@@ -1230,7 +1383,7 @@ impl Visitor {
         let frame = match state.lane.open() {
             0 => frame,
             _ => {
-                let silent = connection.heard_of().left(timeout).ok_or(End::Lost)?;
+                let silent = connection.silence_left(timeout).ok_or(End::Lost)?;
                 Some(frame.map_or(silent, |frame| frame.min(silent)))
             }
         };
@@ -1288,8 +1441,8 @@ impl Visitor {
         Ok(Some(left.min(told)))
     }
 
-    /// Receives and sends; returns whether there was anything.
-    fn exchange(state: &mut State, service: &mut Service) -> Result<bool, End> {
+    /// Receives and sends; returns whether there may be more to receive, or to send.
+    fn exchange(&self, state: &mut State, service: &mut Service) -> Result<bool, End> {
         let State {
             lane,
             connection: Some(connection),
@@ -1298,15 +1451,26 @@ impl Visitor {
         else {
             return Err(End::Broke);
         };
-        let came = match connection.straight() {
-            0 => None,
-            len => lane.receive(service, len, connection),
-        };
-        connection.check()?;
-        let busy = match came {
-            Some(count) => count != 0,
-            None => connection.receive()?,
-        };
+        // Full: what is told later is told again, and what was told before is received below.
+        if self.told.load(ordering::Relaxed) && self.told.xchg(false, ordering::Full) {
+            connection.note_told();
+        }
+        if connection.is_at_rest() {
+            let is_wanted = connection.may_receive() || !service.outcomes.is_empty();
+            if !is_wanted || !connection.rouse()? {
+                return Ok(false);
+            }
+        }
+        if connection.may_receive() {
+            let came = match connection.straight() {
+                0 => None,
+                len => lane.receive(service, len, connection),
+            };
+            connection.check()?;
+            if came.is_none() {
+                connection.receive()?;
+            }
+        }
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
             match part {
                 Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
@@ -1318,16 +1482,21 @@ impl Visitor {
             }
         }
         if !connection.flush(false)? {
-            return Ok(busy);
+            return Ok(connection.may_receive());
         }
-        let count = lane.fill(service, connection.room());
+        let room = connection.room();
+        let size = room.len();
+        let count = lane.fill(service, room);
         connection.filled(count);
         // As the initiator does.
-        connection.flush(true)?;
-        if count == 0 {
+        let is_full = size.saturating_sub(count) < MAX_OTHER;
+        if !connection.flush(is_full)? {
+            return Ok(connection.may_receive());
+        }
+        if !is_full {
             connection.push();
         }
-        Ok(busy || count != 0)
+        Ok(is_full || connection.may_receive())
     }
 
     /// The connection is over.
@@ -1350,18 +1519,18 @@ impl Visitor {
 
 impl Answers for Visitor {
     fn answer(self: Arc<Self>, answer: Entry<Answer>) {
-        self.answered.lock().push_back(answer);
-        Self::wake(&self);
+        Self::leave(&self, |outcomes| outcomes.answered.push_back(answer));
     }
 
     fn start(self: Arc<Self>, start: Entry<Start>) {
-        self.starts.lock().push_back(start);
-        Self::wake(&self);
+        Self::leave(&self, |outcomes| outcomes.starts.push_back(start));
     }
 }
 
 impl SocketEvents for Visitor {
     fn readable(this: ArcBorrow<'_, Self>) {
+        // Relaxed: the work item, which is queued after that, sees it.
+        this.told.store(true, ordering::Relaxed);
         Self::wake(&this.into());
     }
 
@@ -1370,7 +1539,7 @@ impl SocketEvents for Visitor {
     }
 
     fn changed(this: ArcBorrow<'_, Self>) {
-        Self::wake(&this.into());
+        Self::readable(this);
     }
 }
 
@@ -1380,44 +1549,37 @@ impl WorkItem for Visitor {
     }
 
     fn run(this: Arc<Self>) {
-        let (next, mut arrived, ended) = {
-            // As of initiators.
-            let _no_io = NoIo::new();
-            let mut state = this.state.lock();
-            let mut service = Service {
-                visitor: this.clone(),
-                birth: state.birth,
-                arrived: EntryQueue::new(),
-                ended: core::mem::replace(&mut state.ended, EntryQueue::new()),
-            };
-            let next = this.go_on(&mut state, &mut service);
-            this.note_quiet(&mut state);
-            (next, service.arrived, service.ended)
-        };
-        this.finish(ended);
-        // Without the lock, in order.
-        while let Some(entry) = arrived.pop_front() {
-            let (request, memory) = entry.empty();
-            this.shared.config.arrivals.arrive(request, memory);
-            cond_resched();
-        }
-        match next {
-            Next::Again => Self::wake(&this),
-            Next::Wait => {}
-            Next::Within(delay) => {
-                let queue = &this.shared.queue;
-                queue.modify_delayed::<Self, 1>(this.clone(), delay);
+        for round in 1..=ROUNDS {
+            let (next, mut arrived, ended) = Self::round(&this);
+            this.finish(ended);
+            let goes_on = matches!(next, Next::HandOn) && round < ROUNDS;
+            if goes_on {
+                // Those that are answered below are told of in the next round.
+                this.outbox.lock().is_looked_at = true;
             }
-            Next::Later(delay) => {
-                // If it is set already it is looked at then.
-                let queue = &this.shared.queue;
-                queue.queue_delayed::<Self, 1>(this.clone(), delay);
+            // Without the lock, in order.
+            while let Some(entry) = arrived.pop_front() {
+                let (request, memory) = entry.empty();
+                this.shared.config.arrivals.arrive(request, memory);
+                cond_resched();
             }
-            Next::Forget => {
-                // It may be set for later, and the queue waits for it in the end.
-                this.timer.cancel();
-                this.shared.visitors.forget(&this);
+            if goes_on {
+                continue;
             }
+            match next {
+                Next::Again | Next::HandOn => Self::wake(&this),
+                Next::Wait => {}
+                Next::Within(delay) => {
+                    let queue = &this.shared.queue;
+                    queue.modify_delayed::<Self, 1>(this.clone(), delay);
+                }
+                Next::Forget => {
+                    // It may be set for later, and the queue waits for it in the end.
+                    this.timer.cancel();
+                    this.shared.visitors.forget(&this);
+                }
+            }
+            return;
         }
     }
 }
@@ -1428,6 +1590,8 @@ impl WorkItem<1> for Visitor {
     }
 
     fn run(this: Arc<Self>) {
+        // Relaxed: the work item, which is queued after that, sees it.
+        this.rang.store(true, ordering::Relaxed);
         Self::wake(&this);
     }
 }

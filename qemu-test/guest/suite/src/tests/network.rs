@@ -89,6 +89,7 @@ tests! {
     "addresses-without-anybody" ["kfi_endpoint.h"] addresses_without_anybody;
     "associations-of-users" ["kfi_endpoint.h"] associations_of_users;
     "stat" ["kfi_shim.h"] stat;
+    "after-a-rest" ["kfi_endpoint.h"] after_a_rest;
     "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
@@ -1074,6 +1075,46 @@ fn stat(env: &Env) -> Outcome {
     drop((peer, other, listener));
     region.close().map_err(|(_, error)| error)?;
     node.close()
+}
+
+/// Connections of which nothing is under way give their memory back, and nobody notices: what is sent afterwards
+/// comes, from either side, and so does the end.
+fn after_a_rest(env: &Env) -> Outcome {
+    const LEN: usize = 300_000;
+    // Longer than a connection keeps memory with nothing to do.
+    let rest = || thread::sleep(Duration::from_millis(2500));
+    let modules = load_network(env, PATIENT)?;
+    let mut node = Node::open(env, 2 * LEN as u64)?;
+    // To itself: the node has both sides of that.
+    node.end.peer = node.end.av.insert(&peer::name(HERE, node.port))?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    for (id, len) in (1..).zip([64, LEN, 65]) {
+        let data: Vec<u8> = (0..len).map(|at| (at * 31 + id) as u8).collect();
+        node.buffer.fill(0);
+        node.buffer.write(0, &data);
+        let (from, to) = (0..len as u64, LEN as u64..(LEN + len) as u64);
+        node.end.recv(node.buffer.segment(to), 8)?;
+        node.end.send(node.buffer.segment(from), 7)?;
+        until(|| Ok(node.end.rx.read(1).is_ok()))?;
+        until(|| Ok(node.end.tx.read(1).is_ok()))?;
+        check!(node.buffer.bytes(LEN..LEN + len) == data, "{len} bytes");
+        node.end.recv(node.buffer.segment(0..64), 9)?;
+        peer.message(id as u64, node.port, false, 0)?;
+        let (answered, response) = peer.response()?;
+        check_eq!((answered, response.status), (id as u64, 0));
+        until(|| Ok(node.end.rx.read(1).is_ok()))?;
+        // Until then its answer is kept.
+        peer.acknowledge(id as u64 + 1)?;
+        rest();
+    }
+    for line in [peers("to")?, peers("from")?].concat() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        check_eq!((fields[3], fields[6]), ("ready", "1"), "{line}");
+    }
+    node.close()?;
+    reload(&modules, "")?;
+    peer.until(|frame| matches!(frame, Frame::Bye(_)))?;
+    Ok(())
 }
 
 /// Both sides forget each other when nothing has gone from one to the other for a while; and so do those
