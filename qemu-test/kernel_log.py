@@ -153,7 +153,7 @@ class Known:
     """A report that is somebody else's fault and has been looked into."""
 
     name: str
-    # They match its title, and a line of it besides.
+    # They match its title, and a line of it besides, or a line and the one behind it.
     title: Pattern[str]
     line: Pattern[str]
     reason: str
@@ -223,6 +223,7 @@ class Checker:
         end = min([r.first - 1 for r in self.reports if r.first > report.first] + [report.last + 30])
         lines = [strip_prefix(line) for line in self.lines[report.first - 1 : end]]
         locks = [match[1] for line in lines if (match := LOCK.search(line))]
+        lines += map("\n".join, zip(lines, lines[1:]))
         for one in known:
             if one.others and any(map(one.others.search, locks)):
                 continue

@@ -668,6 +668,24 @@ class KernelLog(unittest.TestCase):
         with self.assertRaises(ValueError):
             kernel_log.read_known("name\ntitle\nline\n")
 
+    def test_known_reports_are_told_apart_by_two_lines(self) -> None:
+        known = kernel_log.read_known((HERE / "lustre/known").read_text())
+        title = "[    9.100000] BUG: KASAN: slab-use-after-free in queued_spin_lock_slowpath+0x4b/0x8c0\n"
+
+        def found(*frames: str) -> Optional[str]:
+            trace = "".join(f"[    9.100000]  {frame}+0x1/0x2\n" for frame in frames)
+            trace = trace.replace("handler+0x1/0x2", "handler+0x1/0x2 [kkfilnd]")
+            checker = self.check(f"{title}[    9.100000] Call Trace:\n{trace}")
+            (report,) = checker.reports
+            one = checker.find(report, known)
+            return one and one.name
+
+        unlock, handler = "__mutex_unlock_slowpath", "kfilnd_tn_event_handler"
+        self.assertEqual(found(unlock, handler), "transaction-use-after-free-in-wait-lock")
+        self.assertIsNone(found("kfi_send", unlock, "g", handler))
+        self.assertIsNone(found(unlock))
+        self.assertIsNone(found(handler, unlock))
+
     def test_known_reports_have_no_locks_of_others(self) -> None:
         known = kernel_log.read_known((HERE / "lustre/known").read_text())
         wanted = next(one for one in known if one.name == "interface-lock-order")
