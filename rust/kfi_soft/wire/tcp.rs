@@ -15,7 +15,7 @@
 //! Nothing that is needed for what others send waits for memory (`GFP_NOWAIT`): there may be some by what
 //! they send next, such as the end of what is under way, and one thread reads all that is on a connection. A
 //! request that there is no memory for is not taken, and comes again. The kernel itself waits when it makes a
-//! socket, accepts one, or sends, and so does a connection that was at rest: nothing is under way on it.
+//! socket, accepts one, or sends.
 
 #![forbid(unsafe_code)]
 

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
-    alloc::Flags,
     prelude::*,
     sync::Arc,
     time::{
@@ -51,8 +50,10 @@ const FIRST: usize = 256;
 /// When nothing has come for so many milliseconds, and nothing is on its way, a connection has no memory for it.
 const REST_MILLIS: u32 = 1000;
 
-/// When there is no memory, some is looked for again after so many milliseconds.
+/// When there is no memory, some is looked for again after so many milliseconds, and more rarely later.
 const MEMORY_MILLIS: u32 = 5;
+/// The longest time in between.
+const MEMORY_LONGEST: u32 = 100;
 
 /// A point in time, in jiffies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,7 +150,9 @@ pub(super) struct Connection {
     unread: bool,
     /// The bytes that were last received went straight to memory.
     behind_straight: bool,
-    /// Since when there has been no memory for what is to be sent and received, while it is wanted.
+    /// When the memory for what is sent and received was made.
+    roused: Instant,
+    /// Since when there has been none, while it is wanted.
     short: Option<Instant>,
 }
 
@@ -157,7 +160,7 @@ impl Connection {
     /// Takes a socket that is connected. `timeout` is for how many milliseconds the other side may be silent.
     pub(super) fn new(socket: TcpSocket, timeout: u32) -> Result<Self> {
         let mut this = Self::unconnected(socket, timeout)?;
-        this.prepare(GFP_NOWAIT)?;
+        this.prepare()?;
         Ok(this)
     }
 
@@ -188,15 +191,17 @@ impl Connection {
             broke: false,
             unread: true,
             behind_straight: false,
+            roused: now,
             short: None,
         })
     }
 
-    /// Makes the memory for what is sent and received.
-    fn prepare(&mut self, flags: Flags) -> Result {
-        let input = KVVec::zeroed(MAX_HEAD, flags)?;
-        self.out = KVVec::zeroed(OUT, flags)?;
+    /// Makes the memory for what is sent and received: single pages will do. Does not wait for it.
+    fn prepare(&mut self) -> Result {
+        let input = KVVec::zeroed(MAX_HEAD, GFP_NOWAIT)?;
+        self.out = KVVec::zeroed(OUT, GFP_NOWAIT)?;
         self.input = Stream::new(input);
+        self.roused = Instant::now();
         Ok(())
     }
 
@@ -205,15 +210,11 @@ impl Connection {
         self.out.is_empty()
     }
 
-    /// Makes the memory for what is sent and received, if there is none yet, without input and output; `false` if that
-    /// is not to be had now: then it is wanted again after [`Self::shortage`]. The connection is over if there is none
-    /// for long.
+    /// Makes the memory for what is sent and received, if there is none yet; `false` if that is not to be had now:
+    /// then it is wanted again after [`Self::shortage`]. The connection is over if there is none for long. It is not
+    /// waited for, as others wait for the thread that does.
     pub(super) fn rouse(&mut self) -> Result<bool, End> {
-        // It may be waited for, as it is when something is sent: nothing is under way here whose end would make room.
-        let is_there = !self.is_at_rest()
-            || self.prepare(GFP_NOWAIT).is_ok()
-            || self.prepare(GFP_KERNEL).is_ok();
-        if is_there {
+        if !self.is_at_rest() || self.prepare().is_ok() {
             self.short = None;
             return Ok(true);
         }
@@ -221,24 +222,28 @@ impl Connection {
         since.left(self.timeout).map(|_| false).ok_or(End::NoMemory)
     }
 
-    /// Returns since when there has been no memory, if it is wanted.
-    pub(super) fn short_since(&self) -> Option<Instant> {
-        self.short
-    }
-
     /// Returns after how many jiffies memory is to be looked for again, if there was none.
     pub(super) fn shortage(&self) -> Option<Jiffies> {
-        self.short.map(|_| msecs_to_jiffies(MEMORY_MILLIS))
+        let millis = self.short?.millis() / 4;
+        Some(msecs_to_jiffies(
+            millis.clamp(MEMORY_MILLIS, MEMORY_LONGEST),
+        ))
+    }
+
+    /// Returns whether bytes wait for room to be sent.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.start != self.end
     }
 
     /// Gives memory back, as nothing is under way, unless something has come not long ago; returns in how many
     /// jiffies it is to be tried again. A machine may have thousands of connections that nobody uses.
     pub(super) fn rest(&mut self) -> Option<Jiffies> {
-        let is_empty = self.input.is_between() && self.start == self.end && !self.corked;
+        let is_empty = self.input.is_between() && !self.is_blocked() && !self.corked;
         if self.is_at_rest() || !is_empty {
             return None;
         }
-        let left = self.heard.left(REST_MILLIS);
+        // Not at once either if nothing has come of it.
+        let left = self.heard.later(self.roused).left(REST_MILLIS);
         if left.is_none() {
             self.input = Stream::new(KVVec::new());
             self.out = KVVec::new();

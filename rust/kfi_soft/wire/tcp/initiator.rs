@@ -422,6 +422,8 @@ struct State<O: Initiator> {
     /// If there is no connection that works, though there should be: since when the target has not been heard
     /// of, or something is to be said to it.
     down: Option<Instant>,
+    /// Since when something is to be said, and there is no memory for that.
+    starved: Option<Instant>,
     /// Since when there is something under way.
     busy: Option<Instant>,
     /// When the last one was tried, and how many milliseconds after that the next is.
@@ -562,6 +564,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         birth: 0,
                         link: None,
                         down: None,
+                        starved: None,
                         busy: None,
                         tried: Instant::now(),
                         pause: 0,
@@ -949,6 +952,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         let State {
             lane,
             link: Some(link),
+            starved,
             ..
         } = state
         else {
@@ -968,9 +972,17 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if self.told.load(ordering::Relaxed) && self.told.xchg(false, ordering::Full) {
             connection.note_told();
         }
-        if self.may_rest_on(lane, connection) || !connection.rouse()? {
+        if self.may_rest_on(lane, connection) {
             return Ok(false);
         }
+        // Relaxed: see `note_posted`.
+        if connection.is_at_rest() && self.posted.load(ordering::Relaxed) {
+            starved.get_or_insert_with(Instant::now);
+        }
+        if !connection.rouse()? {
+            return Ok(false);
+        }
+        *starved = None;
         let heard = connection.may_receive() && connection.receive()?;
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
             match part {
@@ -1102,7 +1114,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             if link.phase == Phase::Ready {
                 // Without memory nothing was under way, and requests have waited since then.
                 let unheard = state.unheard_of(&link.connection);
-                state.down = unheard.or(link.connection.short_since());
+                state.down = unheard.or(state.starved.take());
             }
             state.lane.disconnected();
             if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
@@ -1236,7 +1248,9 @@ impl<O: Initiator> State<O> {
             None
         };
         let frame = link.connection.patience().unwrap_or(Some(1));
-        let ack = self.lane.owes_ack().then(|| {
+        // Behind what waits for room it would wait, too.
+        let says_ack = self.lane.owes_ack() && !link.connection.is_blocked();
+        let ack = says_ack.then(|| {
             let since = *self.ack_since.get_or_insert_with(Instant::now);
             since.left(ACK_MILLIS).unwrap_or(1)
         });
