@@ -16,7 +16,6 @@ mod export;
 mod fabrics;
 #[path = "../kfi/kfi.rs"]
 pub mod kfi;
-mod params;
 mod registry;
 mod strerror;
 mod tostr;

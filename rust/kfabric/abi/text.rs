@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Texts for C: error numbers, data and parameters.
+//! Texts for C: error numbers and data. The core has no parameters to list.
 
-use core::{
-    mem,
-    ptr, //
-};
+use core::ptr;
 use kernel::{
     error::from_result,
     fmt::{
@@ -21,10 +18,6 @@ use crate::{
     kfi::{
         bindings,
         info::InfoRef, //
-    },
-    params::{
-        Param,
-        PARAMS, //
     },
     strerror,
     tostr::{
@@ -125,66 +118,6 @@ unsafe fn value<'a>(data: *const c_void, datatype: bindings::kfi_type) -> Option
     })
 }
 
-/// Entries for C.
-///
-/// # Invariants
-///
-/// The value of every entry is null or owned memory of kmalloc.
-struct Entries {
-    entries: KVec<bindings::kfi_param>,
-}
-
-impl Entries {
-    /// Describes the parameters of a table.
-    fn new(table: &[Param]) -> Result<Self> {
-        // The one more is for the end.
-        let entries = KVec::with_capacity(table.len() + 1, GFP_KERNEL)?;
-        let mut this = Self { entries };
-        for param in table {
-            let value = match param.value() {
-                Some(value) => allocate_text(fmt!("{value}"))?,
-                None => ptr::null_mut(),
-            };
-            let entry = bindings::kfi_param {
-                name: param.name.as_char_ptr(),
-                type_: param.raw_type(),
-                help_string: param.help.as_char_ptr(),
-                value,
-            };
-            // INVARIANT: `value` has just been allocated. There is room, so that it is not lost.
-            let pushed = this.entries.push_within_capacity(entry);
-            pushed.map_err(|_| ENOMEM)?;
-        }
-        Ok(this)
-    }
-
-    /// Gives them to C as an array that ends with an entry without a name.
-    fn into_raw(mut self) -> Result<*mut bindings::kfi_param> {
-        let end = bindings::kfi_param::default();
-        self.entries.push(end, GFP_KERNEL)?;
-        let entries = mem::take(&mut self.entries);
-        Ok(entries.into_raw_parts().0)
-    }
-}
-
-impl Drop for Entries {
-    fn drop(&mut self) {
-        for entry in &self.entries {
-            // SAFETY: By the type invariants.
-            unsafe { bindings::kfree(entry.value.cast()) };
-        }
-    }
-}
-
-/// Lists the parameters of a table, as an array and its length; an empty one is null.
-fn list(table: &[Param]) -> Result<(*mut bindings::kfi_param, c_int)> {
-    if table.is_empty() {
-        return Ok((ptr::null_mut(), 0));
-    }
-    let count = table.len().try_into()?;
-    Ok((Entries::new(table)?.into_raw()?, count))
-}
-
 c_export! {
     /// Implements kfi_strerror.
     ///
@@ -208,7 +141,7 @@ c_export! {
         allocate_text(fmt!("{value}")).unwrap_or(ptr::null_mut())
     }
 
-    /// Implements kfi_getparams.
+    /// Implements kfi_getparams: the core has none, which is a null pointer and a count of 0.
     ///
     /// # Safety
     ///
@@ -221,39 +154,26 @@ c_export! {
             if params.is_null() || count.is_null() {
                 return Err(EINVAL);
             }
-            let (entries, len) = list(PARAMS)?;
             // SAFETY: Both are valid for writes, as they are not null.
             unsafe {
-                params.write(entries);
-                count.write(len);
+                params.write(ptr::null_mut());
+                count.write(0);
             }
             Ok(0)
         })
     }
 
-    /// Implements kfi_freeparams.
+    /// Implements kfi_freeparams: kfi_getparams has allocated nothing.
     ///
     /// # Safety
     ///
-    /// `params` must be null or an array of kfi_getparams that has not been freed.
-    unsafe fn kfi_freeparams(params: *mut bindings::kfi_param) {
-        let mut entry = params.cast_const();
-        // SAFETY: The array goes on up to the first entry without a name, by the safety
-        // requirements; its values are owned.
-        unsafe {
-            while let Some(param) = entry.as_ref().filter(|param| !param.name.is_null()) {
-                bindings::kfree(param.value.cast());
-                entry = entry.add(1);
-            }
-            bindings::kfree(params.cast());
-        }
-    }
+    /// None.
+    unsafe fn kfi_freeparams(_params: *mut bindings::kfi_param) {}
 }
 
 #[kunit_tests(kfabric_abi_text)]
 mod tests {
     use super::*;
-    use crate::params::Read;
 
     /// Returns whether kfi_tostr gives this text.
     fn gives(data: *const c_void, datatype: bindings::kfi_type, expected: &CStr) -> bool {
@@ -355,8 +275,8 @@ mod tests {
         let mut count = -1;
         // SAFETY: Both are valid for writes.
         assert_eq!(unsafe { kfi_getparams(&raw mut params, &raw mut count) }, 0);
-        assert_eq!(params.is_null(), PARAMS.is_empty());
-        assert_eq!(count, PARAMS.len() as c_int);
+        assert!(params.is_null());
+        assert_eq!(count, 0);
         // SAFETY: It is what kfi_getparams returned.
         unsafe { kfi_freeparams(params) };
     }
@@ -374,54 +294,5 @@ mod tests {
         }
         assert_eq!(count, 5);
         assert!(params.is_null());
-    }
-
-    #[test]
-    fn parameters_of_all_types() -> Result {
-        let table = [
-            Param {
-                name: c"text",
-                help: c"A text.",
-                read: Read::Text(|| Some(c"value")),
-            },
-            Param {
-                name: c"unset",
-                help: c"A text that was not set.",
-                read: Read::Text(|| None),
-            },
-            Param {
-                name: c"int",
-                help: c"A number.",
-                read: Read::Int(|| Some(-7)),
-            },
-            Param {
-                name: c"bool",
-                help: c"A switch.",
-                read: Read::Bool(|| Some(true)),
-            },
-        ];
-        let expected = [
-            (bindings::KFI_PARAM_STRING, Some(c"value")),
-            (bindings::KFI_PARAM_STRING, None),
-            (bindings::KFI_PARAM_INT, Some(c"-7")),
-            (bindings::KFI_PARAM_BOOL, Some(c"1")),
-        ];
-        let (params, count) = list(&table)?;
-        assert_eq!(count, 4);
-        // SAFETY: There are so many entries, and one more, the end.
-        let entries = unsafe { core::slice::from_raw_parts(params, 5) };
-        for ((entry, param), (kind, value)) in entries.iter().zip(&table).zip(expected) {
-            assert_eq!(entry.type_, kind);
-            // SAFETY: The entries are valid.
-            unsafe {
-                assert_eq!(text(entry.name), Some(param.name));
-                assert_eq!(text(entry.help_string), Some(param.help));
-                assert_eq!(text(entry.value), value);
-            }
-        }
-        assert!(entries[4].name.is_null());
-        // SAFETY: The array is owned.
-        unsafe { kfi_freeparams(params) };
-        Ok(())
     }
 }
