@@ -9,6 +9,7 @@
 
 /* Each ends with an entry that is all 0. */
 extern const struct test_case info_tests[];
+extern const struct test_case tostr_tests[];
 extern const struct test_case cntr_tests[];
 extern const struct test_case wait_tests[];
 extern const struct test_case control_tests[];

@@ -9,6 +9,7 @@
 #include <linux/string.h>
 
 #include <kfi_cxi_ext.h>
+#include <kfi_prov.h>
 
 #include "consumer.h"
 
@@ -134,11 +135,103 @@ static void free_nothing(struct test *t)
 	kfi_freeinfo(copy);
 }
 
+/* Of nothing there is a copy as of an entry that nothing was put into. */
+static void copy_nothing(struct test *t)
+{
+	struct kfi_info *copy = kfi_dupinfo(NULL);
+
+	if (!expect_true(t, copy))
+		return;
+	expect_true(t, !copy->next && !copy->src_addr && !copy->dest_addr && !copy->handle);
+	expect(t, copy->caps, 0);
+	if (expect_true(t, copy->tx_attr && copy->rx_attr && copy->ep_attr) &&
+	    expect_true(t, copy->domain_attr && copy->fabric_attr)) {
+		expect(t, copy->tx_attr->size, 0);
+		expect(t, copy->rx_attr->size, 0);
+		expect(t, copy->ep_attr->type, KFI_EP_UNSPEC);
+		expect_true(t, !copy->domain_attr->name);
+		expect_true(t, !copy->fabric_attr->name && !copy->fabric_attr->prov_name);
+	}
+	kfi_freeinfo(copy);
+}
+
+/* True if both are the same bytes, in memory of their own. */
+static bool is_copy(const void *copy, const void *of, size_t size)
+{
+	return copy && copy != of && !memcmp(copy, of, size);
+}
+
+/* What an entry owns is copied, what it only names is not. */
+static void copy_everything(struct test *t)
+{
+	struct kfi_info *info = kfi_dupinfo(t->info), *copy = NULL;
+
+	if (!expect_true(t, info))
+		return;
+	kfree(info->src_addr);
+	kfree(info->dest_addr);
+	kfree(info->ep_attr->auth_key);
+	kfree(info->domain_attr->auth_key);
+	info->src_addr = kmemdup("source", 6, GFP_KERNEL);
+	info->src_addrlen = 6;
+	info->dest_addr = kmemdup("destination", 11, GFP_KERNEL);
+	info->dest_addrlen = 11;
+	info->ep_attr->auth_key = kmemdup("of the endpoint", 15, GFP_KERNEL);
+	info->ep_attr->auth_key_size = 15;
+	info->domain_attr->auth_key = kmemdup("of the domain", 13, GFP_KERNEL);
+	info->domain_attr->auth_key_size = 13;
+	info->handle = &t->domain->fid;
+	info->fabric_attr->fabric = t->fabric;
+	info->domain_attr->domain = t->domain;
+	if (!expect_true(t, info->src_addr && info->dest_addr) ||
+	    !expect_true(t, info->ep_attr->auth_key && info->domain_attr->auth_key))
+		goto free;
+	copy = kfi_dupinfo(info);
+	if (!expect_true(t, copy) || !expect_true(t, is_complete(copy)))
+		goto free;
+	expect(t, copy->src_addrlen, 6);
+	expect(t, copy->dest_addrlen, 11);
+	expect_true(t, is_copy(copy->src_addr, info->src_addr, 6));
+	expect_true(t, is_copy(copy->dest_addr, info->dest_addr, 11));
+	expect(t, copy->ep_attr->auth_key_size, 15);
+	expect_true(t, is_copy(copy->ep_attr->auth_key, info->ep_attr->auth_key, 15));
+	expect(t, copy->domain_attr->auth_key_size, 13);
+	expect_true(t, is_copy(copy->domain_attr->auth_key, info->domain_attr->auth_key, 13));
+	expect_true(t, copy->handle == info->handle);
+	expect_true(t, copy->fabric_attr->fabric == t->fabric);
+	expect_true(t, copy->domain_attr->domain == t->domain);
+free:
+	kfi_freeinfo(info);
+	kfi_freeinfo(copy);
+}
+
 static void error_texts(struct test *t)
 {
 	expect_true(t, kfi_strerror(KFI_EAVAIL));
 	expect_true(t, kfi_strerror(KFI_EBUSY));
 	expect_true(t, kfi_strerror(99999));
+}
+
+/* There has to be a place for what is asked for. */
+static void missing_arguments(struct test *t)
+{
+	struct kfi_fabric_attr attr = *t->info->fabric_attr;
+	struct kfid_fabric *fabric = ERR_PTR(-EINVAL);
+	struct kfi_info *info = ERR_PTR(-EINVAL);
+
+	expect(t, kfi_getinfo(VERSION, NULL, NULL, 0, NULL, NULL), -KFI_EINVAL);
+	/* One that was written for a later version than there is. */
+	expect(t, kfi_getinfo(KFI_VERSION(1, 8), NULL, NULL, 0, NULL, &info), -KFI_ENOSYS);
+	expect_true(t, !info);
+	expect(t, kfi_fabric(&attr, NULL, NULL), -KFI_EINVAL);
+	expect(t, kfi_fabric(NULL, &fabric, NULL), -KFI_EINVAL);
+	attr.prov_name = "";
+	expect(t, kfi_fabric(&attr, &fabric, NULL), -KFI_EINVAL);
+	attr.prov_name = NULL;
+	expect(t, kfi_fabric(&attr, &fabric, NULL), -KFI_EINVAL);
+	expect_true(t, fabric == ERR_PTR(-EINVAL));
+	expect(t, kfi_provider_register(NULL), -KFI_EINVAL);
+	expect(t, kfi_provider_deregister(NULL), -KFI_EINVAL);
 }
 
 static void fabric(struct test *t)
@@ -530,6 +623,8 @@ const struct test_case info_tests[] = {
 	{ "info/by-device", "", by_device },
 	{ "info/no-match", "", no_match },
 	{ "info/copy", "", copy },
+	{ "info/copy-nothing", "", copy_nothing },
+	{ "info/copy-everything", "", copy_everything },
 	{ "info/free-nothing", "", free_nothing },
 	{ "info/error-texts", "", error_texts },
 	{ "info/open-objects", "", open_objects },
@@ -537,6 +632,7 @@ const struct test_case info_tests[] = {
 	{ "info/auth-key-sizes", "", auth_key_sizes },
 	{ "info/cxi-extensions", "", cxi_extensions },
 	{ "info/device-does-not-bounce", "", device_does_not_bounce },
+	{ "open/missing-arguments", "", missing_arguments },
 	{ "open/fabric", "", fabric },
 	{ "open/domain", "", domain },
 	{ "open/no-such-fabric", "", no_such_fabric },

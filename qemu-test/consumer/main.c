@@ -18,7 +18,7 @@ module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "Run only the tests whose names start so");
 
 static const struct test_case *const suites[] = {
-	info_tests, cntr_tests, wait_tests, control_tests, close_tests,
+	info_tests, tostr_tests, cntr_tests, wait_tests, control_tests, close_tests,
 	cq_tests, eq_tests, handler_tests, wait_set_tests, poll_set_tests,
 	trywait_tests, deferred_tests, deferred_end_tests,
 	deferred_context_tests, av_tests,
