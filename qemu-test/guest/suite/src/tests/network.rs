@@ -2,13 +2,16 @@
 
 //! NICs that have addresses.
 
+mod broken;
 #[expect(dead_code, reason = "the kernel uses more")]
 #[path = "../../../../../rust/kfi_soft/wire/tcp/frame.rs"]
 mod frame;
 mod hmac;
 mod hotplug;
+mod newcomers;
 mod peer;
 mod secret;
+mod sessions;
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -70,8 +73,21 @@ tests! {
     "secret-is-found" ["kfabric.h"] secret::is_found;
     "secret-between-nics" ["kfi_tagged.h"] secret::between_nics;
     "secret-of-strangers" ["kfi_endpoint.h"] secret::strangers;
+    "secret-of-many-strangers" ["kfi_endpoint.h"] secret::many_strangers;
     "secret-of-false-targets" ["kfi_endpoint.h"] secret::false_targets;
     "secret-of-one-side" ["kfi_endpoint.h"] secret::of_one_side;
+    "greetings" ["kfi_endpoint.h"] broken::greetings;
+    "broken-initiator" ["kfi_endpoint.h"] broken::initiator;
+    "broken-data-of-an-initiator" ["kfi_endpoint.h kfi_rma.h"] broken::data_of_an_initiator;
+    "broken-too-often" ["kfi_endpoint.h"] broken::too_often;
+    "broken-target" ["kfi_endpoint.h kfi_rma.h kfi_atomic.h"] broken::target;
+    "session-goes-on" ["kfi_endpoint.h kfi_rma.h"] sessions::goes_on;
+    "session-goes-on-at-its-target" ["kfi_endpoint.h kfi_rma.h kfi_atomic.h"] sessions::goes_on_at_its_target;
+    "session-with-messages-not-taken" ["kfi_endpoint.h"] sessions::not_taken;
+    "session-ended-by-its-target" ["kfi_endpoint.h"] sessions::ended_by_its_target;
+    "cancelled-while-held" ["kfi_endpoint.h"] sessions::cancelled_while_held;
+    "too-many-newcomers" ["kfi_endpoint.h"] newcomers::too_many;
+    "newcomers-beside-an-unload" ["R-CLOSE-5"] newcomers::beside_an_unload;
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "not-ready" ["kfi_endpoint.h"] not_ready;

@@ -126,16 +126,59 @@ impl Peer {
         }
     }
 
+    /// Connects to the NIC at `target`, as one at `source`, and says nothing yet.
+    pub(super) fn open(source: Ipv4Addr, target: Ipv4Addr) -> Result<Self, Stop> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        bind(&socket, &SocketAddrV4::new(source, 0))?;
+        connect(&socket, &SocketAddrV4::new(target, PORT))?;
+        Ok(Self {
+            stream: TcpStream::from(socket),
+            ack: 1,
+            left: 0,
+            window: 0,
+        })
+    }
+
     /// Connects to the NIC at `target`, as one at `source`, in a session that is later than those before.
     pub(super) fn connect(source: Ipv4Addr, target: Ipv4Addr, session: u64) -> Result<Self, Stop> {
+        Ok(Self::begin((source, target), session)?.0)
+    }
+
+    /// As [`Self::connect`]; returns the birth of the session, too.
+    pub(super) fn begin(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        session: u64,
+    ) -> Result<(Self, u64), Stop> {
         let hello = Self::hello(source, target, session);
-        let (mut this, said) = Self::greet(source, target, hello)?;
+        let (mut this, said) = Self::open(source, target)?.greet(hello)?;
         let Ok((_, Frame::Welcome(welcome, _))) = Frame::parse(&said.welcome) else {
             return Err(Stop::fail("no WELCOME"));
         };
         check!(!welcome.proof, "a secret is wanted");
         this.acknowledged()?;
-        Ok(this)
+        Ok((this, welcome.birth))
+    }
+
+    /// Goes on with a session on another connection, in which all requests below `ack` are over; returns the
+    /// first number that was not read.
+    pub(super) fn resume(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        (session, birth): (u64, u64),
+        ack: u64,
+    ) -> Result<(Self, u64), Stop> {
+        let hello = Hello {
+            birth,
+            ..Self::hello(source, target, session)
+        };
+        let mut this = Self::open(source, target)?;
+        this.ack = ack;
+        let (mut this, said) = this.greet(hello)?;
+        let Ok((_, Frame::Welcome(welcome, _))) = Frame::parse(&said.welcome) else {
+            return Err(Stop::fail("no WELCOME"));
+        };
+        check!(welcome.birth == birth, "the session is another one");
+        let next = this.acknowledged()?;
+        Ok((this, next))
     }
 
     /// As [`Self::connect`], with a secret that both have.
@@ -160,11 +203,27 @@ impl Peer {
         session: u64,
         proof: bool,
     ) -> Result<(Self, Said), Stop> {
-        let hello = Hello {
-            proof,
-            ..Self::hello(source, target, session)
-        };
-        Self::greet(source, target, hello)
+        Self::call_as((source, target), session, |hello| hello.proof = proof)
+    }
+
+    /// Says a `HELLO` that is changed, and no more; returns what both have said.
+    pub(super) fn call_as(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        session: u64,
+        change: impl FnOnce(&mut Hello),
+    ) -> Result<(Self, Said), Stop> {
+        let mut hello = Self::hello(source, target, session);
+        change(&mut hello);
+        Self::open(source, target)?.greet(hello)
+    }
+
+    /// Is not heard by the NIC at `target`, as one at `source`, whatever it says.
+    pub(super) fn be_turned_away(source: Ipv4Addr, target: Ipv4Addr) -> Outcome {
+        let mut this = Self::open(source, target)?;
+        let hello = this.bytes(&Frame::Hello(Self::hello(source, target, 1)), 0)?;
+        // The connection may be closed already.
+        let _ = this.stream.write_all(&hello);
+        this.ends_silently()
     }
 
     /// As [`Self::call`], as somebody who wants proof, and names a session that is known from before.
@@ -177,7 +236,7 @@ impl Peer {
             birth,
             ..Self::hello(source, target, 1)
         };
-        Self::greet(source, target, hello)
+        Self::open(source, target)?.greet(hello)
     }
 
     /// Says `PROOF`.
@@ -185,14 +244,13 @@ impl Peer {
         self.write(&Frame::Proof(mac), 0)
     }
 
-    /// Reads an `ACK`.
-    fn acknowledged(&mut self) -> Outcome {
+    /// Reads an `ACK`; returns the first number that was not read.
+    fn acknowledged(&mut self) -> Result<u64, Stop> {
         let header = self.header()?;
-        check!(
-            matches!(Frame::parse(&header), Ok((_, Frame::Ack))),
-            "no ACK"
-        );
-        Ok(())
+        match Frame::parse(&header) {
+            Ok((common, Frame::Ack)) => Ok(common.ack),
+            _ => Err(Stop::fail("no ACK")),
+        }
     }
 
     /// Makes sure that nothing comes any more, not even a `BYE`.
@@ -204,6 +262,16 @@ impl Peer {
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Reads frames until there is a `BYE`, behind which nothing comes any more; returns its code.
+    pub(super) fn farewell(&mut self) -> Result<u32, Stop> {
+        let code = self.pick(|_, frame| match frame {
+            Frame::Bye(code) => Some(*code),
+            _ => None,
+        })?;
+        self.ends_silently()?;
+        Ok(code)
     }
 
     /// Reads all that comes, until nothing comes any more.
@@ -236,32 +304,23 @@ impl Peer {
         before: &Said,
     ) -> Result<(Self, Said), Stop> {
         match Frame::parse(&before.hello) {
-            Ok((_, Frame::Hello(hello))) => Self::greet(source, target, hello),
+            Ok((_, Frame::Hello(hello))) => Self::open(source, target)?.greet(hello),
             _ => Err(Stop::fail("no HELLO")),
         }
     }
 
-    /// Says `HELLO` on a new connection, and reads the answer, whatever it is.
-    fn greet(source: Ipv4Addr, target: Ipv4Addr, hello: Hello) -> Result<(Self, Said), Stop> {
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-        bind(&socket, &SocketAddrV4::new(source, 0))?;
-        connect(&socket, &SocketAddrV4::new(target, PORT))?;
-        let mut this = Self {
-            stream: TcpStream::from(socket),
-            ack: 1,
-            left: 0,
-            window: 0,
-        };
+    /// Says `HELLO`, and reads the answer, whatever it is.
+    fn greet(mut self, hello: Hello) -> Result<(Self, Said), Stop> {
         let said = Said {
-            hello: this.bytes(&Frame::Hello(hello), 0)?,
+            hello: self.bytes(&Frame::Hello(hello), 0)?,
             welcome: Vec::new(),
         };
-        this.stream.write_all(&said.hello)?;
-        let welcome = this.header()?;
+        self.stream.write_all(&said.hello)?;
+        let welcome = self.header()?;
         if let Ok((_, Frame::Welcome(welcome, _))) = Frame::parse(&welcome) {
-            this.window = welcome.window;
+            self.window = welcome.window;
         }
-        Ok((this, Said { welcome, ..said }))
+        Ok((self, Said { welcome, ..said }))
     }
 
     /// Is refused by the NIC at `target`, as one at `source` that says that it knows it from before.
@@ -270,7 +329,7 @@ impl Peer {
             birth: 7,
             ..Self::hello(source, target, 1)
         };
-        let (mut this, _) = Self::greet(source, target, hello)?;
+        let (mut this, _) = Self::open(source, target)?.greet(hello)?;
         this.until(|frame| matches!(frame, Frame::Bye(_)))?;
         Ok(())
     }
@@ -287,6 +346,27 @@ impl Peer {
         this.write(&Frame::Welcome(Self::welcome(&hello), [0; 32]), 0)?;
         this.write(&Frame::Ack, 0)?;
         Ok(this)
+    }
+
+    /// As [`Self::accept`], as a target that has read all requests below `next`; returns the `HELLO`, too.
+    pub(super) fn accept_again(listener: &TcpListener, next: u64) -> Result<(Self, Hello), Stop> {
+        let (mut this, hello, _) = Self::take(listener)?;
+        this.welcome_as(&hello, |_| ())?;
+        this.has_read(next)?;
+        Ok((this, hello))
+    }
+
+    /// Answers a `HELLO` with a `WELCOME` that is changed.
+    pub(super) fn welcome_as(&mut self, hello: &Hello, change: impl FnOnce(&mut Hello)) -> Outcome {
+        let mut welcome = Self::welcome(hello);
+        change(&mut welcome);
+        self.write(&Frame::Welcome(welcome, [0; 32]), 0)
+    }
+
+    /// Says that all requests below a number were read.
+    pub(super) fn has_read(&mut self, next: u64) -> Outcome {
+        self.ack = next;
+        self.write(&Frame::Ack, 0)
     }
 
     /// As [`Self::accept`], with a secret that both have.
@@ -351,8 +431,8 @@ impl Peer {
         Ok(Said { welcome, ..said })
     }
 
-    /// Sends bytes that somebody has sent before.
-    pub(super) fn repeat(&mut self, bytes: &[u8]) -> Outcome {
+    /// Sends bytes, whatever they mean.
+    pub(super) fn say(&mut self, bytes: &[u8]) -> Outcome {
         Ok(self.stream.write_all(bytes)?)
     }
 
@@ -448,6 +528,58 @@ impl Peer {
         self.ask_with(id, request, Some(range), &[0; 2 * LEN as usize])
     }
 
+    /// Adds to the number of 64 bits that a region of an endpoint at a port begins with, and asks for what it was.
+    pub(super) fn add(&mut self, id: u64, (to, key): (u16, u64), number: u64) -> Outcome {
+        // Of `enum kfi_op` and `enum kfi_datatype`.
+        const SUM: u8 = 2;
+        const UINT64: u8 = 7;
+        const LEN: u64 = 8;
+        let request = Request {
+            kind: Kind::Atomic {
+                form: 1,
+                op: SUM,
+                datatype: UINT64,
+            },
+            len: LEN,
+            eager: true,
+            ..Self::message_to(to)
+        };
+        let range = Range {
+            addr: 0,
+            len: LEN,
+            key,
+        };
+        self.ask_with(id, request, Some(range), &number.to_le_bytes())
+    }
+
+    /// Begins to send a message of twice as many bytes to a port, and stops with the first half; it may be the first
+    /// one after its flow was stopped.
+    pub(super) fn half_a_message(
+        &mut self,
+        id: u64,
+        to: u16,
+        half: &[u8],
+        restarts: bool,
+    ) -> Outcome {
+        let request = Request {
+            len: 2 * half.len() as u64,
+            eager: true,
+            restarts,
+            ..Self::message_to(to)
+        };
+        let mut header = [0; MAX_HEAD];
+        let head = request.write(
+            id,
+            self.ack,
+            2 * half.len(),
+            std::iter::empty(),
+            &mut header,
+        );
+        let head = head.ok_or_else(|| Stop::fail("no such request"))?;
+        self.say(&header[..head])?;
+        self.say(half)
+    }
+
     /// Sends a message to a port, with its bytes.
     pub(super) fn message_of(&mut self, id: u64, to: u16, bytes: &[u8]) -> Outcome {
         let request = Request {
@@ -504,6 +636,13 @@ impl Peer {
         let header = self.data_header(id, offset, bytes.len())?;
         self.stream.write_all(&header)?;
         Ok(self.stream.write_all(bytes)?)
+    }
+
+    /// Begins to bring so many bytes of a request, and stops with the first of them.
+    pub(super) fn begin_data(&mut self, id: u64, offset: u64, len: usize, first: &[u8]) -> Outcome {
+        let header = self.data_header(id, offset, len)?;
+        self.stream.write_all(&header)?;
+        Ok(self.stream.write_all(first)?)
     }
 
     /// Returns the header of a frame of data.
@@ -590,6 +729,64 @@ impl Peer {
         self.stream.read_exact(&mut header[COMMON..])?;
         self.left = common.body;
         Ok(header)
+    }
+
+    /// Reads frames until there is one that `wanted` makes something of.
+    pub(super) fn pick<T>(
+        &mut self,
+        mut wanted: impl FnMut(&Common, &Frame<'_>) -> Option<T>,
+    ) -> Result<T, Stop> {
+        loop {
+            let header = self.header()?;
+            match Frame::parse(&header) {
+                Ok((common, frame)) => {
+                    if let Some(found) = wanted(&common, &frame) {
+                        return Ok(found);
+                    }
+                }
+                Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
+            }
+        }
+    }
+
+    /// Reads the body of the last frame.
+    fn take_body(&mut self) -> Result<Vec<u8>, Stop> {
+        let mut body = vec![0; std::mem::take(&mut self.left)];
+        self.stream.read_exact(&mut body)?;
+        Ok(body)
+    }
+
+    /// Reads frames until there are data of a request; returns where they begin, and their bytes.
+    pub(super) fn bytes_of(&mut self, id: u64) -> Result<(u64, Vec<u8>), Stop> {
+        let offset = self.pick(|common, frame| match frame {
+            Frame::Data(offset) if common.id == id => Some(*offset),
+            _ => None,
+        })?;
+        Ok((offset, self.take_body()?))
+    }
+
+    /// Reads frames until there is an answer; returns the number of the request, the status, and the bytes that
+    /// come with it.
+    pub(super) fn results(&mut self) -> Result<(u64, u32, Vec<u8>), Stop> {
+        let (id, status) = self.pick(|common, frame| match frame {
+            Frame::Response(response) => Some((common.id, response.status)),
+            _ => None,
+        })?;
+        Ok((id, status, self.take_body()?))
+    }
+
+    /// Reads frames until bytes are wanted; returns the number of the request, where they begin, and how many
+    /// they are.
+    pub(super) fn pulled(&mut self) -> Result<(u64, u64, u64), Stop> {
+        self.pick(|common, frame| match frame {
+            Frame::Pull { offset, len } => Some((common.id, *offset, *len)),
+            _ => None,
+        })
+    }
+
+    /// Asks for bytes of a request.
+    pub(super) fn pull(&mut self, id: u64, offset: u64, len: u64) -> Outcome {
+        self.write(&Frame::Pull { offset, len }, id)
     }
 
     /// Reads frames until there is one that is `wanted`.

@@ -218,6 +218,42 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     is_served(&mut friend, 1)
 }
 
+/// Of strangers from many addresses the log names the first ones, and says that there are others. They keep
+/// nobody out who has the secret.
+pub(super) fn many_strangers(env: &Env) -> Outcome {
+    const NAMED: usize = 8;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    let _secret = key(c"logon", NAME, SECRET)?;
+    reload(&modules, &format!("{PATIENT} {PARAMETER}"))?;
+    let call = |last| -> Outcome {
+        let stranger = Ipv4Addr::new(127, 0, 5, last);
+        let (mut stranger, _) = Peer::call((stranger, HERE), 1, true)?;
+        stranger.prove([0; 32])?;
+        stranger.ends_silently()
+    };
+    let complaint = "does not have the secret";
+    let others = "others as well, of whom no more are named for a while: a caller from ";
+    let (complaints, before) = (log_lines(complaint)?, log_lines(others)?);
+    let mut last = 0;
+    // Those of some time ago are named again, if a machine is that slow.
+    while log_lines(others)? == before {
+        check!(last < 200, "the log names all of them");
+        last += 1;
+        call(last)?;
+    }
+    let named = log_lines(complaint)? - complaints - 1;
+    check!(named >= NAMED, "{named} are named");
+    check_eq!(named, usize::from(last) - 1);
+    for last in 200..=230 {
+        call(last)?;
+    }
+    let more = log_lines(complaint)? - complaints - 1 - named;
+    check!(more < 30, "the log names all of the others");
+    let (mut friend, _) = Peer::connect_with((THERE, HERE), 1, SECRET)?;
+    is_served(&mut friend, 1)
+}
+
 /// A stranger that takes the address of a target, and does not have the secret, gets a `HELLO` and nothing more,
 /// and ends nothing, whatever it says.
 pub(super) fn false_targets(env: &Env) -> Outcome {
@@ -269,7 +305,7 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
     stranger.ends_silently()?;
     // One that has heard another.
     let (mut stranger, hello, _) = Peer::take(&listener)?;
-    stranger.repeat(&before.welcome)?;
+    stranger.say(&before.welcome)?;
     stranger.ends_silently()?;
     check!(same(hello.session), "another session");
     check!(log_lines(complaint)? > complaints, "the log says nothing");
