@@ -5,10 +5,11 @@
 
 use std::process::{Command, Output};
 
-use kfi::{KfiErrno, Session, Work};
+use kfi::{bits, BufferKind, EpInfo, Form, KfiErrno, Kind, Operation, Session, Work};
 use serde_json::{json, Value};
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{End, Setup};
 use crate::env::Env;
 use crate::rig::{query, Rig};
 use crate::{check, check_eq, tests};
@@ -27,6 +28,7 @@ tests! {
     "dwq-allreduce" ["R-DWQ-1"] dwq_allreduce;
     "dwq-ahead" ["R-DWQ-1"] dwq_ahead;
     alone "stat" ["R-DWQ-1"] stat;
+    alone "stat-of-many" ["R-DWQ-1 R-TRIG-1"] stat_of_many;
     "output" ["kfi_shim.h"] output;
     "mistakes" ["kfi_shim.h"] mistakes;
     "example-in-c" ["R-DWQ-1 kfi_shim.h"] example_in_c;
@@ -272,6 +274,93 @@ fn stat(env: &Env) -> Outcome {
     let all: Value = serde_json::from_str(&text(&["stat", "--json"])?)?;
     check_eq!(all["pending"], json!([]));
     Ok(())
+}
+
+/// Of what waits for a counter the first thousand is shown, of each kind, and that there is more; of everything else
+/// all is.
+fn stat_of_many(env: &Env) -> Outcome {
+    const SHOWN: u64 = 1000;
+    const WAITING: u64 = SHOWN + 5;
+    const COUNTERS: u64 = 300;
+    if !std::path::Path::new("/sys/kernel/debug/kfi_soft").exists() {
+        return Err(Stop::Skip("no debugfs".to_owned()));
+    }
+    let rig = Rig::new(env)?;
+    let other_fabric = rig.info.fabric(0)?;
+    let others = [
+        rig.fabric.domain(&rig.info, 0)?,
+        other_fabric.domain(&rig.info, 0)?,
+    ];
+    let mut counters = Vec::new();
+    for number in 0..COUNTERS {
+        let counter = rig.counter()?;
+        counter.add(number)?;
+        counters.push(counter);
+    }
+    let (trigger, target) = (&counters[0], &counters[1]);
+    let mut entry = rig.info.entries()[0].clone();
+    entry.rx_attr.size = 2 * WAITING;
+    let mut end = End::open(&rig.domain, EpInfo::Value(&entry), &Setup::default())?;
+    end.enable()?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    for threshold in 1..=WAITING {
+        rig.domain
+            .queue_work(&Work::add(target, 1, trigger, threshold))?;
+        let receive = Operation::new(Kind::RECV, Form::MSG)
+            .segment(buffer.segment(0..64))
+            .flags(bits::TRIGGER);
+        end.post(&receive.trigger(trigger, threshold))?;
+    }
+
+    let all: Value = serde_json::from_str(&text(&["stat", "--json"])?)?;
+    let rows = |name: &str| all[name].as_array().cloned().unwrap_or_default();
+    check_eq!(rows("fabrics").len(), 2);
+    let domains: Vec<_> = rows("domains")
+        .iter()
+        .map(|row| row["fabric"].clone())
+        .collect();
+    check_eq!(domains, [json!(0), json!(0), json!(1)]);
+    let values: Vec<_> = rows("counters")
+        .iter()
+        .map(|row| row["success"].clone())
+        .collect();
+    let should: Vec<_> = (0..COUNTERS).map(|number| json!(number)).collect();
+    check_eq!(values, should);
+    let rows = rows("pending");
+    check_eq!(rows.len() as u64, 2 * (SHOWN + 1));
+    for (rows, kind) in rows.chunks(SHOWN as usize + 1).zip(["classic", "deferred"]) {
+        for (row, threshold) in rows.iter().zip(1..=SHOWN) {
+            check_eq!(
+                (&row["kind"], &row["threshold"]),
+                (&json!(kind), &json!(threshold))
+            );
+        }
+        let last = &rows[SHOWN as usize];
+        check_eq!((&last["kind"], &last["more"]), (&json!(kind), &json!(true)));
+        check!(last.get("threshold").is_none(), "{last}");
+    }
+    // The same for people.
+    let plain = text(&["stat"])?;
+    let more = plain.lines().filter(|line| line.ends_with("..."));
+    check_eq!(more.count(), 2);
+
+    rig.domain.flush_work(None)?;
+    let all: Value = serde_json::from_str(&text(&["stat", "--json"])?)?;
+    check_eq!(
+        all["pending"].as_array().map(Vec::len),
+        Some(SHOWN as usize + 1)
+    );
+    drop((end, buffer, counters));
+    let all: Value = serde_json::from_str(&text(&["stat", "--json"])?)?;
+    check_eq!(
+        (&all["pending"], &all["counters"]),
+        (&json!([]), &json!([]))
+    );
+    for domain in others {
+        domain.close().map_err(|(_, error)| error)?;
+    }
+    other_fabric.close().map_err(|(_, error)| error)?;
+    rig.close()
 }
 
 /// The output for people.
