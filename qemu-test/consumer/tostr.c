@@ -657,11 +657,11 @@ static void answers(struct test *t)
 	has_line(t, info, KFI_TYPE_INFO, line);
 	scnprintf(line, sizeof(line), "        prov_name: %s", info->fabric_attr->prov_name);
 	has_line(t, info, KFI_TYPE_INFO, line);
-	scnprintf(line, sizeof(line), "        fabric: %p", t->fabric);
+	scnprintf(line, sizeof(line), "        fabric: 0x%p", t->fabric);
 	has_line(t, info, KFI_TYPE_INFO, line);
-	scnprintf(line, sizeof(line), "        domain: %p", t->domain);
+	scnprintf(line, sizeof(line), "        domain: 0x%p", t->domain);
 	has_line(t, info, KFI_TYPE_INFO, line);
-	scnprintf(line, sizeof(line), "    handle: %p", &t->domain->fid);
+	scnprintf(line, sizeof(line), "    handle: 0x%p", &t->domain->fid);
 	has_line(t, info, KFI_TYPE_INFO, line);
 	has_line(t, info, KFI_TYPE_INFO, "        type: KFI_EP_RDM");
 	kfi_freeinfo(info);

@@ -513,12 +513,16 @@ impl Asking {
         Ok((peer, hello))
     }
 
-    /// It is the initiator's turn to say that the protocol was broken; when that was too often it gives up.
-    fn broken(&mut self, peer: &mut Peer, what: &str) -> Outcome {
-        let code = peer
-            .farewell()
-            .map_err(|stop| Stop::fail(format!("{what}: {stop:?}")))?;
-        check_eq!(code, BROKEN, "{what}");
+    /// Says something that breaks the protocol, and is told so; when that was too often the initiator gives up.
+    fn break_with(
+        &mut self,
+        operation: &Operation,
+        what: &str,
+        say: impl FnOnce(&mut Peer, &Hello) -> Outcome,
+    ) -> Outcome {
+        let (mut peer, hello) = self.take(operation)?;
+        say(&mut peer, &hello)?;
+        check_eq!(peer.farewell()?, BROKEN, "{what}");
         self.strikes += 1;
         if self.strikes == STRIKES {
             let end = &self.node.end;
@@ -529,15 +533,25 @@ impl Asking {
         Ok(())
     }
 
+    /// As [`Self::break_with`], and tells which one it was if something goes wrong.
+    fn breaks(
+        &mut self,
+        operation: &Operation,
+        what: &str,
+        say: impl FnOnce(&mut Peer, &Hello) -> Outcome,
+    ) -> Outcome {
+        let outcome = self.break_with(operation, what, say);
+        outcome.map_err(|stop| Stop::fail(format!("{what}: {stop:?}")))
+    }
+
     /// Answers a request with something that breaks the protocol.
     fn answer(&mut self, operation: &Operation, what: &str, said: &Raw) -> Outcome {
-        let (mut peer, hello) = self.take(operation)?;
-        peer.welcome_as(&hello, |_| ())?;
-        peer.has_read(1)?;
-        let (id, ..) = peer.asked()?;
-        check_eq!(id, 1, "{what}");
-        peer.say(&said.0)?;
-        self.broken(&mut peer, what)
+        self.breaks(operation, what, |peer, hello| {
+            peer.welcome_as(hello, |_| ())?;
+            peer.has_read(1)?;
+            check_eq!(peer.asked()?.0, 1);
+            peer.say(&said.0)
+        })
     }
 
     /// Ends the session that is left, if there is one, and checks that the next one is as good as ever.
@@ -559,7 +573,8 @@ impl Asking {
 /// A target that breaks the protocol is told so, and does not end an operation with it. When it has done so three
 /// times in a session, all that is under way fails, and another session begins.
 pub(super) fn target(env: &Env) -> Outcome {
-    let _modules = load_network(env, PATIENT)?;
+    // If the test fails, what is under way fails before its time is over.
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=20000")?;
     let mut asking = Asking::new(env)?;
     let send = Operation::new(kfi::Kind::SEND, Form::PLAIN)
         .segment(asking.node.buffer.segment(0..64))
@@ -605,9 +620,7 @@ pub(super) fn target(env: &Env) -> Outcome {
         ("a greeting in its place", Raw::new(HELLO, 160)),
         ("a wish before all", pull(0, 8)),
     ] {
-        let (mut peer, _) = asking.take(&send)?;
-        peer.say(&said.0)?;
-        asking.broken(&mut peer, what)?;
+        asking.breaks(&send, what, |peer, _| peer.say(&said.0))?;
     }
     type Change = fn(&mut Hello);
     let welcomes: [(&str, Change); 9] = [
@@ -624,14 +637,12 @@ pub(super) fn target(env: &Env) -> Outcome {
         ("no birth", |welcome| welcome.birth = 0),
     ];
     for (what, change) in welcomes {
-        let (mut peer, hello) = asking.take(&send)?;
-        peer.welcome_as(&hello, change)?;
-        asking.broken(&mut peer, what)?;
+        asking.breaks(&send, what, |peer, hello| peer.welcome_as(hello, change))?;
     }
-    let (mut peer, hello) = asking.take(&send)?;
-    peer.welcome_as(&hello, |_| ())?;
-    peer.welcome_as(&hello, |_| ())?;
-    asking.broken(&mut peer, "two greetings")?;
+    asking.breaks(&send, "two greetings", |peer, hello| {
+        peer.welcome_as(hello, |_| ())?;
+        peer.welcome_as(hello, |_| ())
+    })?;
 
     // The results of what is read, and of atomics.
     let end = &asking.node.end;

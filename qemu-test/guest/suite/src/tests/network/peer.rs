@@ -22,6 +22,9 @@ use crate::check::{Outcome, Stop};
 /// Where NICs listen.
 const PORT: u16 = 7471;
 
+/// For longer than this no test waits for a node: it fails, and says for what it has waited, before its time is over.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// Bytes that a request may bring, and how many there may be at a time: as a node says it.
 const EAGER: u32 = 16 << 10;
 const WINDOW: u32 = 512;
@@ -131,8 +134,10 @@ impl Peer {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         bind(&socket, &SocketAddrV4::new(source, 0))?;
         connect(&socket, &SocketAddrV4::new(target, PORT))?;
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Self {
-            stream: TcpStream::from(socket),
+            stream,
             ack: 1,
             left: 0,
             window: 0,
@@ -386,6 +391,7 @@ impl Peer {
     /// Takes a connection; returns the `HELLO` on it, and as it was sent.
     pub(super) fn take(listener: &TcpListener) -> Result<(Self, Hello, Vec<u8>), Stop> {
         let (stream, _) = listener.accept()?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         let mut this = Self {
             stream,
             ack: 1,
