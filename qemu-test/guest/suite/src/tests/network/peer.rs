@@ -23,7 +23,7 @@ use crate::check::{Outcome, Stop};
 const PORT: u16 = 7471;
 
 /// For longer than this no test waits for a node: it fails, and says for what it has waited, before its time is over.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Bytes that a request may bring, and how many there may be at a time: as a node says it.
 const EAGER: u32 = 16 << 10;
