@@ -573,8 +573,7 @@ impl Asking {
 /// A target that breaks the protocol is told so, and does not end an operation with it. When it has done so three
 /// times in a session, all that is under way fails, and another session begins.
 pub(super) fn target(env: &Env) -> Outcome {
-    // If the test fails, what is under way fails before its time is over.
-    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=60000")?;
+    let _modules = load_network(env, PATIENT)?;
     let mut asking = Asking::new(env)?;
     let send = Operation::new(kfi::Kind::SEND, Form::PLAIN)
         .segment(asking.node.buffer.segment(0..64))
