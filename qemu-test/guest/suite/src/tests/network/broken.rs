@@ -141,6 +141,9 @@ impl Raw {
     }
 }
 
+/// A change of what somebody says of itself.
+type Change = fn(&mut Hello);
+
 /// Frames that no initiator may send before all others, and why.
 fn of_initiators(port: u16) -> Vec<(&'static str, Raw)> {
     let message = |id| Raw::message(id, port);
@@ -381,7 +384,6 @@ pub(super) fn greetings(env: &Env) -> Outcome {
     peer.request(3, Kind::Message, (0xfff, 64), None)?;
     check_eq!(peer.response()?.0, 3);
 
-    type Change = fn(&mut Hello);
     let refused: [(&str, u32, Change); 7] = [
         ("another version", VERSION, |hello| {
             // Nothing else of it is looked at.
@@ -392,7 +394,7 @@ pub(super) fn greetings(env: &Env) -> Outcome {
         ("another fabric", STRANGER, |hello| hello.source |= 1 << 20),
         ("several lanes", MANY, |hello| hello.lanes = 2),
         ("another lane", MANY, |hello| {
-            (hello.lane, hello.lanes) = (1, 2)
+            (hello.lane, hello.lanes) = (1, 2);
         }),
         ("an old session", OLD, |hello| hello.session = SESSION - 1),
     ];
@@ -621,13 +623,12 @@ pub(super) fn target(env: &Env) -> Outcome {
     ] {
         asking.breaks(&send, what, |peer, _| peer.say(&said.0))?;
     }
-    type Change = fn(&mut Hello);
     let welcomes: [(&str, Change); 9] = [
         ("another version", |welcome| welcome.major = 2),
         ("another source", |welcome| welcome.source += 1),
         ("another target", |welcome| welcome.target += 1),
         ("another lane", |welcome| {
-            (welcome.lane, welcome.lanes) = (1, 2)
+            (welcome.lane, welcome.lanes) = (1, 2);
         }),
         ("more lanes", |welcome| welcome.lanes = 2),
         ("another session", |welcome| welcome.session += 1),

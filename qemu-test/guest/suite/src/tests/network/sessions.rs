@@ -102,7 +102,7 @@ pub(super) fn goes_on(env: &Env) -> Outcome {
         .context(9);
     end.post(&read)?;
     check_eq!(peer.asked()?.0, 3);
-    peer.data(3, 0, &[1; READ / 2])?;
+    peer.data(3, 0, &vec![1; READ / 2])?;
     // It breaks in the midst of a frame.
     peer.begin_data(3, READ as u64 / 2, READ / 2, &[1; 100])?;
     drop(peer);
@@ -196,7 +196,7 @@ pub(super) fn goes_on_at_its_target(env: &Env) -> Outcome {
     expect(&node.end.rx, 7, done::RECV_, LEN as u64)?;
     let bytes = node.buffer.bytes(0..LEN);
     check!(
-        bytes == [[1; HALF], [2; HALF]].concat(),
+        bytes == [vec![1; HALF], vec![2; HALF]].concat(),
         "other bytes than those that were sent"
     );
 
