@@ -30,8 +30,8 @@
 #define AT_ONCE 3U
 /* Bytes of the message for which a connection is made. */
 #define SMALL 8U
-/* After that everything has been acknowledged. */
-#define QUIET_MS 500
+/* After that everything has been acknowledged, and connections at rest have no buffers any more. */
+#define QUIET_MS 2500
 
 /* The memory of the connections that a round has made. */
 struct memory {
