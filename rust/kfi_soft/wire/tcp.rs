@@ -116,6 +116,7 @@ mod incoming;
 mod initiator;
 mod listener;
 mod outgoing;
+mod pace;
 pub(crate) mod secret;
 mod stops;
 mod stream;

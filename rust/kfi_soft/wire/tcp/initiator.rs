@@ -50,6 +50,7 @@ use super::{
         Terms,
         Window, //
     },
+    pace::Pace,
     random,
     secret::{
         self,
@@ -68,6 +69,7 @@ use crate::{
     kfi::{
         linux::{
             hmac::Mac,
+            interrupts::IrqGuard,
             no_io::NoIo,
             queue::{
                 Entry,
@@ -78,7 +80,6 @@ use crate::{
                 SocketEvents,
                 TcpSocket, //
             },
-            task::cond_resched,
             work_queue::{
                 new_work,
                 Work,
@@ -163,13 +164,17 @@ struct Outbound<O: Initiator> {
 }
 
 impl<O: Initiator> Outbound<O> {
-    /// A request that is about to be sent, in its memory.
+    /// A request that is about to be sent, in its memory, unless it has ended.
     fn new(fresh: FreshEntry<O>) -> Entry<Sent<Self>> {
-        let (fresh, memory) = fresh.empty();
-        memory.fill(Sent::new(Self {
-            origin: fresh.origin,
-            lent: None,
-        }))
+        let (Fresh { origin }, memory) = fresh.empty();
+        let lent = origin.send_out();
+        memory.fill(Sent::new(Self { origin, lent }))
+    }
+
+    /// A request that is not sent, in its memory.
+    fn unsent(fresh: FreshEntry<O>) -> Entry<Sent<Self>> {
+        let (Fresh { origin }, memory) = fresh.empty();
+        memory.fill(Sent::new(Self { origin, lent: None }))
     }
 
     /// Returns what the frame says of the operation.
@@ -236,7 +241,6 @@ impl<O: Initiator> Outgoing for Outbound<O> {
     type Output = Connection;
 
     fn begin(&mut self) -> bool {
-        self.lent = self.origin.send_out();
         self.lent.is_some()
     }
 
@@ -649,6 +653,17 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         next
     }
 
+    /// Takes out the next request that was not sent yet, to send it.
+    fn next_to_send(&self) -> Option<Entry<Sent<Outbound<O>>>> {
+        // Relaxed: as above.
+        if !self.posted.load(ordering::Relaxed) {
+            return None;
+        }
+        // Once for both locks.
+        let _irqs = IrqGuard::begin();
+        self.next_posted().map(Outbound::new)
+    }
+
     /// Has the work item run soon.
     fn wake(this: &Arc<Self>) {
         this.shared.queue.queue::<Self, 0>(this.clone());
@@ -1031,7 +1046,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
         let room = connection.room();
         let size = room.len();
-        let fresh = || self.next_posted().map(Outbound::new);
+        let fresh = || self.next_to_send();
         let mut count = lane.fill(room, fresh);
         if !lane.owes_ack() {
             state.ack_since = None;
@@ -1162,7 +1177,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             let Some(fresh) = self.next_posted() else {
                 return;
             };
-            state.ended.push_back(Outbound::new(fresh));
+            state.ended.push_back(Outbound::unsent(fresh));
         }
     }
 }
@@ -1347,6 +1362,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
             (next, ended)
         };
         // Without the lock, in the order in which they were answered.
+        let mut pace = Pace::new();
         while let Some(entry) = ended.pop_front() {
             let Sent {
                 request, status, ..
@@ -1357,7 +1373,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
                 Err(_) => Response::failed(EIO),
             };
             request.end(response);
-            cond_resched();
+            pace.step();
         }
         match next {
             Next::Again => Self::wake(&this),

@@ -33,7 +33,7 @@ pub(crate) trait Outgoing {
     /// Where bytes go that are sent straight from where they lie.
     type Output;
 
-    /// Takes it out of the hands of its initiator; `false` if that has ended it.
+    /// Takes it out of the hands of its initiator, or has done so when it was made; `false` if that has ended it.
     fn begin(&mut self) -> bool;
 
     /// Returns whether its initiator does not want it any more.

@@ -59,6 +59,7 @@ use super::{
         Target, //
     },
     nonce,
+    pace::Pace,
     random,
     stops,
     stream::Part,
@@ -67,7 +68,10 @@ use super::{
     EAGER, //
 };
 use crate::{
-    address::native::Address,
+    address::{
+        auth_key::KeyNumber,
+        native::Address, //
+    },
     kfi::{
         linux::{
             hmac::MAC_LEN,
@@ -242,6 +246,27 @@ pub(super) struct Service {
     outcomes: Outcomes,
     /// Requests of which nothing more is moved.
     ended: EntryQueue<Ended>,
+    /// The user to whom the last request has come in this run.
+    last: Option<(Place, Recipient)>,
+}
+
+/// The place that a request comes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    address: Address,
+    context: ContextIndex,
+    auth_key: KeyNumber,
+}
+
+impl Place {
+    /// That of a request.
+    fn of(request: &Request) -> Self {
+        Self {
+            address: request.destination,
+            context: request.context,
+            auth_key: request.auth_key,
+        }
+    }
 }
 
 /// What has become of requests, in order.
@@ -515,18 +540,32 @@ impl Service {
         (sum == body).then_some(wanted)
     }
 
+    /// Returns the user to whom a request comes, or nobody. Many come to the same one, who is looked for once in
+    /// a run: no endpoint that takes the place of another one meanwhile could say that this was before.
+    fn recipient(&mut self, request: &Request) -> Recipient {
+        let place = Place::of(request);
+        if let Some((_, recipient)) = self.last.as_ref().filter(|(last, _)| *last == place) {
+            return recipient.clone();
+        }
+        let Shared { load, config, .. } = &*self.visitor.shared;
+        let Some(recipient) = config.arrivals.recipient(request) else {
+            return load.nobody.clone();
+        };
+        self.last = Some((place, recipient.clone()));
+        recipient
+    }
+
     /// Allocates what a request needs, if there is room, or it is `alone`. Does not wait for memory.
     fn allocate(
-        &self,
+        &mut self,
         (name, alone): (Name, bool),
         request: Request,
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
     ) -> Result<Begun<Partial>> {
-        let Shared { load, config, .. } = &*self.visitor.shared;
+        let recipient = self.recipient(&request);
+        let load = &self.visitor.shared.load;
         let (nic, all) = (&self.visitor.bytes, &load.bytes);
-        let recipient = config.arrivals.recipient(&request);
-        let recipient = recipient.unwrap_or_else(|| load.nobody.clone());
         let has_room = |times| {
             let held = Held {
                 nic: nic.sum(),
@@ -1230,6 +1269,7 @@ impl Visitor {
             arrived: EntryQueue::new(),
             outcomes: state.outcomes.take(),
             ended: core::mem::replace(&mut state.ended, EntryQueue::new()),
+            last: None,
         };
         let mut next = this.go_on(&mut state, &mut service);
         if let Next::Within(delay) = next {
@@ -1558,10 +1598,11 @@ impl WorkItem for Visitor {
                 this.outbox.lock().is_looked_at = true;
             }
             // Without the lock, in order.
+            let mut pace = Pace::new();
             while let Some(entry) = arrived.pop_front() {
                 let (request, memory) = entry.empty();
                 this.shared.config.arrivals.arrive(request, memory);
-                cond_resched();
+                pace.step();
             }
             if goes_on {
                 continue;
