@@ -187,6 +187,11 @@ impl Node {
         })
     }
 
+    /// Returns whether a request goes to another node, or as if it did.
+    pub(crate) fn is_distant(&self, request: &Request) -> bool {
+        self.wires.is_distant(request)
+    }
+
     /// Carries a request out, if that can be done at once; see [`Wire::try_now`]. No fault happens to
     /// it.
     pub(crate) fn try_now(

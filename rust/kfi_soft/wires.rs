@@ -201,6 +201,12 @@ impl Wires {
         self.network.as_ref().is_some()
     }
 
+    /// Returns whether a request's target is reached over a network.
+    #[inline]
+    pub(crate) fn is_distant(&self, request: &Request) -> bool {
+        self.network(request).is_some()
+    }
+
     /// Returns the wire to a request's target, if that is not inside of this kernel. The next time it may be
     /// another one, as NICs come and go.
     #[inline]

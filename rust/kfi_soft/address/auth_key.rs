@@ -3,7 +3,8 @@
 //! Authorization keys: endpoints with different ones cannot see each other.
 //!
 //! A key is some bytes. Those in use are numbered, so that requests carry and compare numbers. A
-//! number is not used again: what names it after its key is gone names nothing.
+//! number is not used again: what names it after its key is gone names nothing. Only the key without bytes has
+//! the same number at all times.
 
 #![forbid(unsafe_code)]
 
@@ -41,6 +42,8 @@ struct KeyBytes {
 impl KeyNumber {
     /// The number that no key has.
     const NONE: Self = Self(0);
+    /// The number of the key without bytes, which is that of most: it is known without looking.
+    const EMPTY: Self = Self(1);
 }
 
 impl KeyBytes {
@@ -68,14 +71,18 @@ impl AuthKeys {
     pub(crate) fn new() -> Result<Arc<Self>> {
         let this = Self {
             keys: Registry::new(c"kfi_soft::AuthKeys", static_lock_class!())?,
-            last: Atomic::new(0),
+            last: Atomic::new(KeyNumber::EMPTY.0),
         };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
     /// Begins to use a key; `EINVAL` if it is too long. May sleep.
     pub(crate) fn get(&self, bytes: &[u8]) -> Result<AuthKey> {
+        let is_empty = bytes.is_empty();
         let bytes = KeyBytes::new(bytes)?;
+        if is_empty {
+            return self.keys.get(bytes, KeyNumber::EMPTY).map(AuthKey);
+        }
         // A key that is in use has its number, and this one is lost: they last for the time of a machine.
         // Relaxed: no two get the same.
         let last = self.last.fetch_add(1, ordering::Relaxed);
@@ -83,8 +90,11 @@ impl AuthKeys {
         self.keys.get(bytes, number).map(AuthKey)
     }
 
-    /// Returns the number of a key, or, if nobody uses it, one that no key has.
+    /// Returns the number of a key, or, if nobody uses it, one that no key in use has.
     pub(crate) fn find(&self, bytes: &[u8]) -> KeyNumber {
+        if bytes.is_empty() {
+            return KeyNumber::EMPTY;
+        }
         let bytes = KeyBytes::new(bytes).ok();
         bytes
             .and_then(|bytes| self.keys.find(&bytes))
@@ -137,7 +147,8 @@ mod tests {
         let other = keys.get(b"other")?;
         assert!(keys.find(b"one") == one.number());
         assert!(keys.find(b"other") == other.number());
-        assert!(keys.find(b"") == KeyNumber::NONE);
+        assert!(keys.find(b"none") == KeyNumber::NONE);
+        assert!(keys.find(b"") == keys.get(b"")?.number());
         drop(one);
         assert!(keys.find(b"one") == KeyNumber::NONE);
         Ok(())

@@ -14,11 +14,15 @@ use crate::{
     domain::Domain,
     kfi::{
         fid::Fid,
-        linux::queue::Vacant,
+        linux::{
+            interrupts::IrqGuard,
+            queue::Vacant, //
+        },
         memory::RemoteMemory, //
     },
     owner::Owner,
     transfer::{
+        self,
         late_deliveries::LateDeliveries,
         outstanding::{
             Inside,
@@ -285,8 +289,15 @@ impl wire::LentMemory for SentMemory {
     }
 
     fn respond(self, response: Response, budget: &mut Budget) {
-        let inside = KBox::into_inner(self.inside);
-        Transfer::respond_after(&self.transfer, inside, response, budget);
+        let Self { transfer, inside } = self;
+        let inside = KBox::into_inner(inside);
+        if !transfer::is_small(transfer.request()) || transfer.transmitter().completer().counts() {
+            Transfer::respond_after(&transfer, inside, response, budget);
+            return;
+        }
+        // Once for all locks, and with the budget of that.
+        let _irqs = IrqGuard::begin();
+        Transfer::respond_after(&transfer, inside, response, &mut Budget::of_caller());
     }
 }
 

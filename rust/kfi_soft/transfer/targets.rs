@@ -12,7 +12,10 @@ use kernel::{
 use crate::{
     budget::Budget,
     kfi::{
-        linux::queue::Vacant,
+        linux::{
+            interrupts::IrqGuard,
+            queue::Vacant, //
+        },
         memory::{
             self,
             Cursor, //
@@ -20,6 +23,7 @@ use crate::{
     },
     owner::Recipient,
     transfer::{
+        self,
         landing::Landings,
         origin::Origin,
         receiver::{
@@ -30,11 +34,15 @@ use crate::{
     },
     wire::{
         awaits::Awaits,
-        loopback::Loopback,
+        loopback::{
+            Destination,
+            Loopback, //
+        },
         remote::{
             Arrivals,
             RemoteRequest, //
         },
+        Initiator,
         Packet,
         Request,
         Response,
@@ -74,9 +82,24 @@ impl Arrivals for Targets {
     }
 
     fn arrive(&self, request: Arc<RemoteRequest>, memory: Vacant) {
+        let receiver;
+        // Once for all locks of something small. The receive context is dropped after that.
+        let mut irqs = if !request.is_distant() && transfer::is_small(request.request()) {
+            IrqGuard::begin()
+        } else {
+            IrqGuard::none()
+        };
+        receiver = self.ports.destination(request.request());
         let origin = Origin::Remote(request);
+        let Some(receiver) = &receiver else {
+            origin.refuse(EHOSTUNREACH, &mut Budget::of_caller());
+            return;
+        };
+        if receiver.completer().counts() {
+            irqs.end();
+        }
         let packet = Packet { origin, memory };
-        self.ports.carry(packet, &mut Budget::thread());
+        Receiver::accept(receiver, packet, &mut Budget::of_caller());
     }
 
     fn withdraw(&self, request: &Arc<RemoteRequest>) {

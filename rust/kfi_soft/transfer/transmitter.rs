@@ -465,8 +465,9 @@ impl Transmitter {
         // Full: seen by a fence that is posted later.
         this.active.fetch_add(1, ordering::Full);
         let request = &prepared.config.request;
-        // Packets only are held, and go behind others.
-        let place = if adverse || (request.kind.is_matched() && this.has_late_sends()) {
+        // Packets only are held, go behind others, or to other nodes.
+        let distant = node.is_distant(request);
+        let place = if adverse || distant || (request.kind.is_matched() && this.has_late_sends()) {
             None
         } else {
             // Without a slot it goes as a packet, which has memory for its completion.
@@ -489,7 +490,9 @@ impl Transmitter {
             Some((place, response))
         });
         let Some((place, response)) = ended else {
-            irqs.end();
+            if !distant {
+                irqs.end();
+            }
             return Self::start_packet(this, prepared);
         };
         let spec = CompletionSpec {
