@@ -291,7 +291,9 @@ impl wire::LentMemory for SentMemory {
     fn respond(self, response: Response, budget: &mut Budget) {
         let Self { transfer, inside } = self;
         let inside = KBox::into_inner(inside);
-        if !transfer::is_small(transfer.request()) || transfer.transmitter().completer().counts() {
+        let counts = transfer.transmitter().completer().counts() || inside.notifies();
+        if !transfer::is_small(transfer.request()) || counts {
+            // Triggers may run.
             Transfer::respond_after(&transfer, inside, response, budget);
             return;
         }

@@ -101,6 +101,11 @@ impl Inside {
         Payload::of(&self.memory)
     }
 
+    /// Returns whether a counter of its own is told of the end.
+    pub(crate) fn notifies(&self) -> bool {
+        self.manner.notify.is_some()
+    }
+
     /// Ends the use of the memory. Returns what the end has to do.
     pub(crate) fn end(self) -> CompletionSpec {
         CompletionSpec {

@@ -83,8 +83,11 @@ impl Arrivals for Targets {
 
     fn arrive(&self, request: Arc<RemoteRequest>, memory: Vacant) {
         let receiver;
-        // Once for all locks of something small. The receive context is dropped after that.
-        let mut irqs = if !request.is_distant() && transfer::is_small(request.request()) {
+        // Once for all locks of a small message. Those of other requests, which may name many regions with
+        // counters, are not held back for that. The receive context is dropped later.
+        let wanted = request.request();
+        let is_short = wanted.kind.is_matched() && transfer::is_small(wanted);
+        let mut irqs = if is_short && !request.is_distant() {
             IrqGuard::begin()
         } else {
             IrqGuard::none()

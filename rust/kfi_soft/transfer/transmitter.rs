@@ -473,8 +473,9 @@ impl Transmitter {
             // Without a slot it goes as a packet, which has memory for its completion.
             this.config.completer.slot()
         };
-        // Once for all locks of something small.
-        let mut irqs = if transfer::is_small(request) && !this.config.completer.counts() {
+        // Once for all locks of something small, in one place.
+        let is_short = transfer::is_small(request) && prepared.config.remote.count() <= 1;
+        let mut irqs = if is_short && !this.config.completer.counts() {
             IrqGuard::begin()
         } else {
             IrqGuard::none()

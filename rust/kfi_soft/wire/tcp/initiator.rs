@@ -677,7 +677,12 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         let (fresh, is_empty) = {
             let mut inbox = this.inbox.lock();
             let fresh = inbox.fresh.take(&number, same);
-            (fresh, inbox.fresh.is_empty())
+            let is_empty = inbox.fresh.is_empty();
+            if is_empty {
+                // Else memory would be looked for, for nobody. Relaxed: see `next_posted`.
+                this.posted.store(false, ordering::Relaxed);
+            }
+            (fresh, is_empty)
         };
         if fresh.is_none() {
             // Full: the note of the initiator comes before.
@@ -1263,8 +1268,9 @@ impl<O: Initiator> State<O> {
             None
         };
         let frame = link.connection.patience().unwrap_or(Some(1));
-        // Behind what waits for room it would wait, too.
-        let says_ack = self.lane.owes_ack() && !link.connection.is_blocked();
+        // Behind what waits for room, and behind the rest of a body, it would wait, too.
+        let waits = link.connection.is_blocked() || !self.lane.is_between();
+        let says_ack = self.lane.owes_ack() && !waits;
         let ack = says_ack.then(|| {
             let since = *self.ack_since.get_or_insert_with(Instant::now);
             since.left(ACK_MILLIS).unwrap_or(1)
