@@ -305,11 +305,6 @@ impl<C: Clone> PendingTable<C> {
         self.sequence
     }
 
-    /// Returns how many may be in use.
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// Returns whether [`Self::grow`] needs a page.
     pub(crate) fn needs_page(&self) -> bool {
         self.pieces.is_multiple_of(PIECES)

@@ -168,6 +168,8 @@ pub(crate) struct RunList {
     #[pin]
     work: Work<RunList>,
     work_queue: Arc<WorkQueue>,
+    /// How much may be pending.
+    limit: usize,
     /// Held by a thread that takes deferred work back, until that is dropped.
     #[pin]
     taking_back: Mutex<()>,
@@ -231,6 +233,7 @@ impl RunList {
                 inner <- new_spinlock_irq!(inner, "kfi_soft::RunList::inner"),
                 work <- new_work!("kfi_soft::RunList::work"),
                 work_queue,
+                limit,
                 taking_back <- new_mutex!((), "kfi_soft::RunList::taking_back"),
                 past <- WaitQueue::new(c"kfi_soft::RunList::past", static_lock_class!()),
             }),
@@ -454,7 +457,7 @@ impl RunList {
 
     /// Returns how much may be pending.
     pub(crate) fn limit(&self) -> usize {
-        self.inner.lock().table.limit()
+        self.limit
     }
 
     /// Takes out all deferred work that is pending; returns how much it was. May sleep.
