@@ -231,13 +231,13 @@ int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *own
 	return 0;
 }
 
-bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *sum)
+bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 events, u64 *sum)
 {
 	/* As above. */
 	u64 now = atomic64_add_return(value, &tally->value);
 
 	/* After the change, by that order (qemu-test/litmus/KFI-poll-event.litmus). */
-	atomic64_inc(&tally->events);
+	atomic64_add(events, &tally->events);
 	*sum = now;
 	return has_to_look(tally, value, now);
 }

@@ -69,12 +69,12 @@ impl Dependents {
         false
     }
 
-    /// Removes a dependent that [`Self::hold`] added.
-    pub(super) fn release(&self) {
-        // INVARIANT: The caller was a dependent, so the word is a number above 0.
-        // Release: pairs with the acquire in `close`, which must see all that the dependent did.
+    /// Removes `count` dependents that [`Self::hold`] added.
+    pub(super) fn release(&self, count: usize) {
+        // INVARIANT: These were dependents, so the word is a number that is not less.
+        // Release: pairs with the acquire in `close`, which must see all that the dependents did.
         // See `qemu-test/litmus/KFI-hold-close.litmus`.
-        self.0.fetch_sub(1, ordering::Release);
+        self.0.fetch_sub(count, ordering::Release);
     }
 
     /// Begins to close; fails if there are dependents or it is not open.
@@ -128,7 +128,7 @@ impl<T: Object> Hold<T> {
         // Full: the accesses made under the hold come before it ends.
         // See `qemu-test/litmus/KFI-once.litmus`.
         if self.held.xchg(false, ordering::Full) {
-            self.fid.dependents().release();
+            self.fid.dependents().release(1);
         }
     }
 
@@ -150,7 +150,7 @@ impl<T: Object> Drop for Hold<T> {
     fn drop(&mut self) {
         // INVARIANT: Nobody else can take it from `true` to `false` any more.
         if core::mem::replace(self.held.get_mut(), false) {
-            self.fid.dependents().release();
+            self.fid.dependents().release(1);
         }
     }
 }
@@ -190,14 +190,7 @@ impl<T: Object> HoldOnce<T> {
     /// Ends the hold and uses the object, from any context.
     #[inline]
     pub fn use_last(self, f: impl FnOnce(&T)) {
-        let this = ManuallyDrop::new(self);
-        let _section = rcu::read_lock();
-        // SAFETY: By the type invariants the object was not closed when the section began, and close,
-        // or the thread that frees it then, waits for its end.
-        let fid = unsafe { this.0.as_ref() };
-        // INVARIANT: Counted until here, and dropped no more.
-        fid.dependents().release();
-        f(fid);
+        HoldsOnce::new(self).use_last(f);
     }
 }
 
@@ -206,7 +199,74 @@ impl<T: Object> Drop for HoldOnce<T> {
         // Close may free the object as soon as this has taken effect, but for the section.
         let _section = rcu::read_lock();
         // SAFETY: By the type invariants, as above.
-        unsafe { self.0.as_ref() }.dependents().release();
+        unsafe { self.0.as_ref() }.dependents().release(1);
+    }
+}
+
+/// Some [`HoldOnce`] on one object, which end together with a single use of it.
+///
+/// # Invariants
+///
+/// As for [`HoldOnce`], and this is counted `count` times.
+pub struct HoldsOnce<T: Object> {
+    fid: NonNull<Fid<T>>,
+    count: usize,
+}
+
+impl<T: Object> HoldsOnce<T> {
+    /// One hold.
+    #[inline]
+    pub fn new(hold: HoldOnce<T>) -> Self {
+        let hold = ManuallyDrop::new(hold);
+        // INVARIANT: That was counted once, and is not dropped.
+        Self {
+            fid: hold.0,
+            count: 1,
+        }
+    }
+
+    /// Adds a hold on the same object; returns one that is on another object.
+    #[inline]
+    pub fn add(&mut self, hold: HoldOnce<T>) -> core::result::Result<(), HoldOnce<T>> {
+        if self.fid != hold.0 {
+            return Err(hold);
+        }
+        let _counted = ManuallyDrop::new(hold);
+        // INVARIANT: That was counted once, and is not dropped. There are not more dependents than a word
+        // can count.
+        self.count = self.count.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Returns the object.
+    #[inline]
+    pub fn get(&self) -> &T {
+        // SAFETY: By the type invariants it cannot be closed, and its memory stays.
+        unsafe { self.fid.as_ref() }
+    }
+
+    /// Ends the holds and uses the object, from any context.
+    #[inline]
+    pub fn use_last(self, f: impl FnOnce(&T)) {
+        let this = ManuallyDrop::new(self);
+        let _section = rcu::read_lock();
+        // SAFETY: By the type invariants the object was not closed when the section began, and close,
+        // or the thread that frees it then, waits for its end.
+        let fid = unsafe { this.fid.as_ref() };
+        // INVARIANT: Counted until here, and dropped no more.
+        fid.dependents().release(this.count);
+        f(fid);
+    }
+}
+
+impl<T: Object> Drop for HoldsOnce<T> {
+    fn drop(&mut self) {
+        // As in `HoldOnce`.
+        let _section = rcu::read_lock();
+        // SAFETY: By the type invariants, as there.
+        unsafe { self.fid.as_ref() }
+            .dependents()
+            .release(self.count);
     }
 }
 
@@ -240,10 +300,23 @@ mod tests {
         assert!(dependents.hold());
         assert!(dependents.hold());
         assert!(!dependents.close());
-        dependents.release();
+        dependents.release(1);
         assert!(!dependents.close());
         assert_eq!(dependents.count(), 1);
-        dependents.release();
+        dependents.release(1);
+        assert!(dependents.close());
+    }
+
+    #[test]
+    fn some_leave_together() {
+        let dependents = opened();
+        for _ in 0..3 {
+            assert!(dependents.hold());
+        }
+        dependents.release(2);
+        assert_eq!(dependents.count(), 1);
+        assert!(!dependents.close());
+        dependents.release(1);
         assert!(dependents.close());
     }
 

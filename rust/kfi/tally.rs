@@ -19,7 +19,7 @@ use super::bindings;
 pub struct Tally {
     /// The value.
     pub value: Atomic<u64>,
-    /// How many additions have been counted by [`Self::count`].
+    /// How many events have been counted by [`Self::count`].
     pub events: Atomic<u64>,
     /// Keeps the cache line that every addition writes from the threshold that every addition
     /// reads: CPUs that add at the same time would have to fetch it from each other once more.
@@ -84,13 +84,13 @@ impl Tally {
         unsafe { bindings::tally_add(tally.cast_mut().cast(), value, owner, Some(attend)) }
     }
 
-    /// Adds `value`, counts that, and returns the sum if it has to be attended to.
+    /// Adds `value`, counts that as so many `events`, and returns the sum if it has to be attended to.
     ///
     /// Fully ordered: the limit is read after the addition.
     #[inline]
-    pub fn count(&self, value: u64) -> Option<u64> {
+    pub fn count(&self, value: u64, events: u64) -> Option<u64> {
         let mut sum = 0;
         // SAFETY: The tally is valid, the layout is the same, and all fields are atomic.
-        unsafe { bindings::tally_count(self.as_ptr(), value, &mut sum) }.then_some(sum)
+        unsafe { bindings::tally_count(self.as_ptr(), value, events, &mut sum) }.then_some(sum)
     }
 }

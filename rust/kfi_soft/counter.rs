@@ -829,15 +829,16 @@ impl Counter {
         }
     }
 
-    /// Adds to the success value, for the provider.
+    /// Adds to the success value, for the provider; one that adds without the lock counts so many
+    /// `events`.
     ///
     /// Threads of users that come here have disabled preemption before. Threads of work queues need not: there
     /// only a change for which the lock is needed does that, and after the value has changed (see the
     /// duties in [`CounterWait`]).
-    fn count(&self, value: u64, irqs: &mut IrqGuard) {
+    fn count(&self, value: u64, events: u64, irqs: &mut IrqGuard) {
         if value >= Tally::LIMIT {
             self.add_locked_from(value, ChangedBy::Provider, irqs);
-        } else if let Some(sum) = self.values.success.count(value) {
+        } else if let Some(sum) = self.values.success.count(value, events) {
             self.attend_late(value, sum, ChangedBy::Provider, irqs);
         }
     }
@@ -983,7 +984,7 @@ impl Counter {
 
     /// Counts an operation that has succeeded. From any context, with no lock held.
     pub(crate) fn complete(&self, _: Counted) {
-        self.count(1, &mut IrqGuard::none());
+        self.count(1, 1, &mut IrqGuard::none());
     }
 
     /// Counts an operation that has failed. From any context, with no lock held.
@@ -991,12 +992,21 @@ impl Counter {
         self.change_error(ChangedBy::Provider, |old| old.wrapping_add(1));
     }
 
-    /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held; `irqs` ends
-    /// before anybody is woken.
-    pub(crate) fn add_completed(&self, value: u64, irqs: &mut IrqGuard) {
+    /// Adds as deferred work does (R-DWQ-20), what `works` of them add together. From any context,
+    /// with no lock held; `irqs` ends before anybody is woken.
+    pub(crate) fn add_completed(&self, value: u64, works: u64, irqs: &mut IrqGuard) {
         if value != 0 {
-            self.count(value, irqs);
+            self.count(value, works, irqs);
         }
+    }
+
+    /// Returns whether additions that follow each other can be made as one, of less than
+    /// [`Tally::LIMIT`]: nobody can tell them apart, unless one of them makes the value as high as
+    /// another one, which passes 2^64, does not.
+    pub(crate) fn can_join_additions(&self) -> bool {
+        // Relaxed: should another thread make it so high meanwhile, it does so before or after all of
+        // them.
+        self.values.success.value.load(ordering::Relaxed) < HIGH
     }
 
     /// Sets as deferred work does (R-DWQ-20). From any context, with no lock held.

@@ -28,13 +28,15 @@ use crate::{
         fid::Fid,
         hold::{
             Hold,
-            HoldOnce, //
+            HoldOnce,
+            HoldsOnce, //
         },
         linux::{
             interrupts::IrqGuard,
             jiffies::Instant,
             random::random_u64, //
-        }, //
+        },
+        tally::Tally, //
     },
     trigger::{
         pending_table::PendingOwner, //
@@ -162,7 +164,7 @@ impl Pending {
     pub(crate) fn run(self, irqs: &mut IrqGuard) {
         match self {
             Self::Add { counter, value, .. } => {
-                counter.use_last(|counter| counter.add_completed(value, irqs));
+                Additions::new(counter, value).run(irqs);
             }
             Self::Set { counter, value, .. } => {
                 counter.use_last(|counter| counter.set_completed(value, irqs));
@@ -177,6 +179,102 @@ impl Pending {
             Self::Transfer { transfer, .. } => Some(transfer),
             Self::Add { .. } | Self::Set { .. } => None,
         }
+    }
+}
+
+/// Additions to one counter that follow each other, to be made as one.
+struct Additions {
+    counter: HoldsOnce<Counter>,
+    /// What they add.
+    value: u64,
+    /// How many of them add anything.
+    count: u64,
+}
+
+impl Additions {
+    /// A single one.
+    fn new(counter: HoldOnce<Counter>, value: u64) -> Self {
+        Self {
+            counter: HoldsOnce::new(counter),
+            value,
+            count: u64::from(value != 0),
+        }
+    }
+
+    /// Adds another one; returns it if that is to another counter, or both together cannot be made as one.
+    fn join(&mut self, counter: HoldOnce<Counter>, value: u64) -> Option<(HoldOnce<Counter>, u64)> {
+        let sum = match self.value.checked_add(value) {
+            Some(sum) if sum < Tally::LIMIT => sum,
+            _ => return Some((counter, value)),
+        };
+        if let Err(counter) = self.counter.add(counter) {
+            return Some((counter, value));
+        }
+        self.value = sum;
+        self.count = self.count.wrapping_add(u64::from(value != 0));
+        None
+    }
+
+    /// Makes them.
+    fn run(self, irqs: &mut IrqGuard) {
+        let Self {
+            counter,
+            value,
+            count,
+        } = self;
+        counter.use_last(|counter| counter.add_completed(value, count, irqs));
+    }
+}
+
+/// Runs counter operations that follow each other, without anything in between; from any context, with
+/// no lock held.
+#[must_use = "the last ones are made at the end"]
+pub(crate) struct Runner {
+    /// Yet to be made.
+    additions: Option<Additions>,
+}
+
+impl Runner {
+    /// Has run nothing.
+    pub(crate) fn new() -> Self {
+        Self { additions: None }
+    }
+
+    /// Runs an operation, now or later, but before what comes after it.
+    pub(crate) fn run(&mut self, pending: Pending) {
+        let (counter, value) = match (pending, &mut self.additions) {
+            (Pending::Add { counter, value, .. }, Some(additions)) => {
+                match additions.join(counter, value) {
+                    None => return,
+                    Some(other) => other,
+                }
+            }
+            (Pending::Add { counter, value, .. }, None) => (counter, value),
+            (other, _) => {
+                self.make();
+                other.run(&mut IrqGuard::none());
+                return;
+            }
+        };
+        self.make();
+        let additions = Additions::new(counter, value);
+        if additions.counter.get().can_join_additions() {
+            self.additions = Some(additions);
+        } else {
+            additions.run(&mut IrqGuard::none());
+        }
+    }
+
+    /// Makes the additions.
+    fn make(&mut self) {
+        if let Some(additions) = self.additions.take() {
+            additions.run(&mut IrqGuard::none());
+        }
+    }
+
+    /// Runs what was left.
+    pub(crate) fn end(mut self) {
+        self.make();
     }
 }
 

@@ -95,7 +95,8 @@ use crate::{
         drain_budget::DrainBudget,
         pending::{
             Pending,
-            PendingKind, //
+            PendingKind,
+            Runner, //
         },
         pending_table::{
             Entered,
@@ -752,6 +753,7 @@ impl Inner {
 
 /// Runs counter operations, and leaves nothing behind.
 fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
+    let mut runner = Runner::new();
     for (place, counter) in taken.iter_mut().zip(counters.iter()) {
         let Some(entry) = place.take() else {
             break;
@@ -759,9 +761,9 @@ fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
         if let Some(counter) = counter {
             abi_trace::fire(counter.id(), entry.key());
         }
-        // Most of them need no lock.
-        ThresholdEntry::into_value(entry).run(&mut IrqGuard::none());
+        runner.run(ThresholdEntry::into_value(entry));
     }
+    runner.end();
     // May be the last references to some that were closed meanwhile.
     counters.fill_with(|| None);
 }

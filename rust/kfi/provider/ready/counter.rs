@@ -180,7 +180,7 @@ impl<D: DomainOps> Counter<D> {
             return self.change_error(|old| old.wrapping_add(1));
         }
         let _preemption = NoPreemption::begin();
-        if let Some(sum) = self.success.count(1) {
+        if let Some(sum) = self.success.count(1, 1) {
             self.attend(sum);
         }
     }
