@@ -1379,7 +1379,8 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
                 Err(_) => Response::failed(EIO),
             };
             request.end(response);
-            pace.step();
+            // They were copied before.
+            pace.step(0);
         }
         match next {
             Next::Again => Self::wake(&this),

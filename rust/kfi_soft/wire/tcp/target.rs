@@ -1601,8 +1601,9 @@ impl WorkItem for Visitor {
             let mut pace = Pace::new();
             while let Some(entry) = arrived.pop_front() {
                 let (request, memory) = entry.empty();
+                let len = request.request().len.min(EAGER);
                 this.shared.config.arrivals.arrive(request, memory);
-                pace.step();
+                pace.step(len);
             }
             if goes_on {
                 continue;
