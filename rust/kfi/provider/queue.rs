@@ -4,10 +4,15 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! Whether there are entries is kept in `ready` as well, which changes with the entries, under the
-//! lock. A thread that adds an entry sets it before waking; one that waits is in the wait queue, or
-//! has taken its snapshot of the wait set, before looking at it.
+//! Whether there are entries is known without the lock as well: of the first ones, which may be taken
+//! without it, from themselves, of all others from `ready`, which changes with the entries, under the
+//! lock. A thread that adds an entry does both before waking; one that waits is in the wait queue, or
+//! has taken its snapshot of the wait set, before looking at them.
+//!
+//! A queue in a wait set is told when it gets its first entry and when it has lost its last one, under the
+//! lock: all entries of such a one are taken with it.
 
+mod completion_ring;
 mod completions;
 mod ring;
 
@@ -44,6 +49,8 @@ use crate::kfi::{
 };
 
 #[allow(unused_imports, reason = "not every provider writes its name")]
+pub use completion_ring::Taker;
+#[allow(unused_imports, reason = "not every provider writes its name")]
 pub use completions::First;
 pub use completions::{
     Completions,
@@ -51,14 +58,42 @@ pub use completions::{
 };
 pub use ring::Ring;
 
+/// The first entries of a queue, which may be taken without its lock.
+pub trait Front: Send + Sync {
+    /// Returns whether there are some. What was done before they were added comes before that.
+    fn is_ready(&self) -> bool;
+}
+
+/// None is taken without the lock.
+impl Front for () {
+    fn is_ready(&self) -> bool {
+        false
+    }
+}
+
 /// The entries of a queue. Used under its lock, which disables interrupts.
 pub trait Entries: Send + Unpin {
+    /// Those that may be taken without the lock.
+    type Front: Front;
+
     /// Has room for nothing, and no memory.
     fn none() -> Self;
 
+    /// Returns those that may be taken without the lock.
+    fn front(&self) -> Self::Front;
+
     /// Returns whether there is something to read.
     fn is_ready(&self) -> bool;
+
+    /// Returns whether there is something to read that is not taken without the lock.
+    fn is_ready_behind(&self) -> bool;
 }
+
+/// There are entries that are not taken without the lock.
+const BEHIND: u32 = 1;
+
+/// There are entries. Not kept up to date when some are taken without the lock.
+const READY: u32 = 2;
 
 /// Wait sets that queues are members of. All are called from any context, hard interrupts included, and
 /// must not sleep.
@@ -89,11 +124,12 @@ impl QueueSet for Absent<WaitSetClass> {
 
 /// A queue of entries that threads wait for.
 #[pin_data]
-pub struct Queue<T, S: WaitSetOps = Absent<WaitSetClass>> {
+pub struct Queue<T: Entries, S: WaitSetOps = Absent<WaitSetClass>> {
     #[pin]
     entries: SpinLockIrq<T>,
-    /// Whether there are entries.
-    ready: Atomic<bool>,
+    front: T::Front,
+    /// Whether there are entries: [`BEHIND`], [`READY`].
+    ready: Atomic<u32>,
     /// How often the threads that wait were asked to give up.
     signals: Atomic<u64>,
     #[pin]
@@ -103,9 +139,11 @@ pub struct Queue<T, S: WaitSetOps = Absent<WaitSetClass>> {
 impl<T: Entries, S: QueueSet> Queue<T, S> {
     /// Creates a queue of `entries`, of which there are none yet.
     pub fn new(entries: T, wait: WaitWith<S>) -> impl PinInit<Self> {
+        let front = entries.front();
         pin_init!(Self {
             entries <- new_spinlock_irq!(entries, "kfi::Queue::entries"),
-            ready: Atomic::new(false),
+            front,
+            ready: Atomic::new(0),
             signals: Atomic::new(0),
             source <- WaitSource::new(wait, c"kfi::Queue::source", static_lock_class!()),
         })
@@ -114,8 +152,15 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
     /// Returns whether there are entries.
     pub fn is_ready(&self) -> bool {
         // Acquire: a thread that sees it sees what was done before the entry was added.
-        // See `qemu-test/litmus/KFI-queue-entry.litmus`.
-        self.ready.load(ordering::Acquire)
+        // See `qemu-test/litmus/KFI-queue-entry.litmus`. What moves to the front is there before it is not
+        // here any more: `qemu-test/litmus/KFI-queue-moves.litmus`.
+        self.ready.load(ordering::Acquire) & BEHIND != 0 || self.front.is_ready()
+    }
+
+    /// Returns the entries that may be taken without the lock, if they may be of this queue. The caller is not to
+    /// be preempted from when it takes one until it has dealt with what that is for others.
+    pub fn front(&self) -> Option<&T::Front> {
+        self.source.set().is_none().then_some(&self.front)
     }
 
     /// Returns what threads wait on.
@@ -125,15 +170,17 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
 
     /// Brings `ready` in line with the entries; under their lock.
     fn update(&self, entries: &T) {
-        let ready = entries.is_ready();
+        let behind = if entries.is_ready_behind() { BEHIND } else { 0 };
+        let ready = if entries.is_ready() { READY } else { 0 };
         // Full: what was done before comes before it, and a waker looks for waiting threads after
         // it, and whether the handler is armed.
-        // See `qemu-test/litmus/KFI-queue-wait.litmus`.
-        let before = self.ready.xchg(ready, ordering::Full);
+        // See `qemu-test/litmus/KFI-queue-wait.litmus`, and `qemu-test/litmus/KFI-queue-front.litmus` and
+        // `qemu-test/litmus/KFI-queue-moves.litmus` for what is taken without the lock.
+        let before = self.ready.xchg(behind | ready, ordering::Full);
         if let Some(set) = self.source.set() {
-            match (before, ready) {
-                (false, true) => set.member_ready(),
-                (true, false) => set.member_idle(),
+            match (before & READY, ready) {
+                (0, READY) => set.member_ready(),
+                (READY, 0) => set.member_idle(),
                 _ => (),
             }
         }
@@ -240,11 +287,19 @@ mod tests {
     use crate::kfi::provider::WaitAttr;
 
     impl Entries for Ring<u32> {
+        type Front = ();
+
         fn none() -> Self {
             Ring::none()
         }
 
+        fn front(&self) {}
+
         fn is_ready(&self) -> bool {
+            !self.is_empty()
+        }
+
+        fn is_ready_behind(&self) -> bool {
             !self.is_empty()
         }
     }

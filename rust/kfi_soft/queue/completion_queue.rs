@@ -46,7 +46,8 @@ use crate::{
             completion_queue_test_ops,
             queue::{
                 Completions,
-                Popped, //
+                Popped,
+                Taker, //
             },
             CompletionBuffer,
             CompletionError,
@@ -310,9 +311,9 @@ impl CompletionQueue {
         }
     }
 
-    /// Takes the first entry out, with the lock held.
-    fn pop(&self, entries: &mut Completions, taken: &mut Taken) -> Option<CompletionError> {
-        match entries.pop() {
+    /// Returns an entry that was taken out, with the lock held.
+    fn popped(popped: Popped, taken: &mut Taken) -> Option<CompletionError> {
+        match popped {
             Popped::Slot(entry) => {
                 taken.slots = taken.slots.wrapping_add(1);
                 Some(entry)
@@ -333,57 +334,33 @@ impl CompletionQueue {
         }
     }
 
-    /// Reads some entries; `false` if there may be more.
+    /// Reads some entries, with the lock; `false` if there may be more.
     fn read_some(&self, buffer: &mut CompletionBuffer<'_>) -> Result<bool> {
-        let mut taken = None;
+        let mut taken = Taken::new();
         // Operations that wait for space are left to the thread that makes it.
         let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
-            // As a rule there is one, and the buffer is full then.
-            let slots = entries.move_to(buffer, 1);
-            if slots != 0 && buffer.is_full() {
-                return Ok(true);
-            }
-            self.read_more(entries, buffer, taken.insert(Taken::of(slots)))
+            let ret = self.read_locked(entries, buffer, &mut taken);
+            self.give(entries, &mut taken);
+            ret
         });
-        match taken {
-            Some(taken) => taken.settle(self),
-            None => drop(RingSlot(self)),
-        }
+        taken.settle(self);
         ret
     }
 
-    /// Reads further entries, with the lock held; `false` if there may be more.
-    #[inline(never)]
-    fn read_more(
+    /// As [`Self::read_some`], with the lock held.
+    fn read_locked(
         &self,
         entries: &mut Completions,
         buffer: &mut CompletionBuffer<'_>,
         taken: &mut Taken,
     ) -> Result<bool> {
-        let limit = CHUNK.saturating_sub(taken.slots);
-        taken.slots = taken.slots.wrapping_add(entries.move_to(buffer, limit));
-        let ret = if taken.slots != 0 && buffer.is_full() {
-            Ok(true)
-        } else {
-            self.read_others(entries, buffer, taken)
-        };
-        self.give(entries, taken);
-        ret
-    }
-
-    /// Reads what does not come straight from the ring, with the lock held; `false` if there may be more.
-    fn read_others(
-        &self,
-        entries: &mut Completions,
-        buffer: &mut CompletionBuffer<'_>,
-        taken: &mut Taken,
-    ) -> Result<bool> {
-        for _ in taken.slots..CHUNK {
+        for _ in 0..CHUNK {
             if !entries.is_for(buffer)? {
                 return Ok(true);
             }
-            if let Some(entry) = self.pop(entries, taken) {
+            // Another reader may have it by now.
+            if let Some(entry) = Self::popped(entries.pop_completion(), taken) {
                 // There is room.
                 let _ = buffer.push(entry.completion);
             }
@@ -391,8 +368,42 @@ impl CompletionQueue {
         Ok(false)
     }
 
+    /// Reads some completions from the front, without the lock; `false` if there may be more.
+    #[inline]
+    fn read_front(&self, front: &Taker, buffer: &mut CompletionBuffer<'_>) -> bool {
+        let mut slots: usize = 0;
+        // As in `read_some`.
+        let _preemption = NoPreemption::begin();
+        let ended = loop {
+            if buffer.is_full() {
+                break true;
+            }
+            if slots == CHUNK {
+                break false;
+            }
+            let Some(completion) = front.take() else {
+                break true;
+            };
+            slots = slots.wrapping_add(1);
+            // There is room.
+            let _ = buffer.push(completion);
+        };
+        if slots != 0 && self.space.give(slots) {
+            self.settle(slots);
+        }
+        ended
+    }
+
     /// Reads without arming the handler.
     fn read_entries(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
+        if let Some(Some(front)) = self.queue.front() {
+            while !self.read_front(front, buffer) {}
+            match (buffer.is_full(), self.queue.is_ready()) {
+                (false, true) => (),
+                (false, false) if buffer.len() == 0 => return Err(EAGAIN),
+                _ => return Ok(()),
+            }
+        }
         while !self.read_some(buffer)? {}
         Ok(())
     }
@@ -418,13 +429,8 @@ struct Taken {
 
 impl Taken {
     const fn new() -> Self {
-        Self::of(0)
-    }
-
-    /// Slots that were taken out already.
-    const fn of(slots: usize) -> Self {
         Self {
-            slots,
+            slots: 0,
             spare: EntryQueue::new(),
             ended: false,
         }
@@ -495,7 +501,7 @@ impl CompletionQueueOps for CompletionQueue {
         let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
             if entries.is_error_for(buffer)? {
-                if let Some(error) = self.pop(entries, &mut taken) {
+                if let Some(error) = Self::popped(entries.pop(), &mut taken) {
                     buffer.tell(error);
                 }
                 self.give(entries, &mut taken);

@@ -82,11 +82,19 @@ pub(crate) enum QueuedEvent {
 }
 
 impl Entries for Ring<QueuedEvent> {
+    type Front = ();
+
     fn none() -> Self {
         Ring::none()
     }
 
+    fn front(&self) {}
+
     fn is_ready(&self) -> bool {
+        !self.is_empty()
+    }
+
+    fn is_ready_behind(&self) -> bool {
         !self.is_empty()
     }
 }

@@ -3,12 +3,18 @@
 //! The entries of a completion queue: completions, and errors among them.
 //!
 //! There is a ring, and a backlog behind it: what comes when the ring is full lies in the memory of
-//! the operation that it reports. All of the ring was reported before all of the backlog.
+//! the operation that it reports. All of the ring was reported before all of the backlog. Completions at
+//! the front of the ring may be taken without the lock ([`Taker`]), so that they may go at any time.
 
 use kernel::prelude::*;
 
 use super::{
+    completion_ring::{
+        Producer,
+        Taker, //
+    },
     Entries,
+    Front,
     Ring, //
 };
 use crate::kfi::{
@@ -29,12 +35,6 @@ use crate::kfi::{
         Failure, //
     }, //
 };
-
-/// An entry, of the size of a cache line: what only errors have lies elsewhere.
-struct RingEntry {
-    completion: Completion,
-    failed: bool,
-}
 
 /// The kind of the first entry.
 pub enum First<'a> {
@@ -64,10 +64,12 @@ pub enum Popped {
 ///
 /// There are as many `failures` as entries of the ring that have failed, in the same order.
 pub struct Completions {
-    entries: Ring<RingEntry>,
+    /// None has room for nothing.
+    ring: Option<Producer>,
     failures: Ring<Failure>,
     backlog: EntryQueue<CompletionError>,
-    /// How many entries are before the place where entries were lost.
+    /// The place where entries were lost: the number that an entry of the ring would have there, if all of
+    /// the backlog had gone into the ring before it.
     overrun: Option<usize>,
 }
 
@@ -76,7 +78,7 @@ impl Completions {
     pub fn new(capacity: usize) -> Result<Self> {
         // INVARIANT: None of either.
         Ok(Self {
-            entries: Ring::new(capacity)?,
+            ring: Some(Producer::new(capacity)?),
             failures: Ring::new(capacity)?,
             backlog: EntryQueue::new(),
             overrun: None,
@@ -85,7 +87,7 @@ impl Completions {
 
     /// Returns how many entries the ring has room for.
     pub fn capacity(&self) -> usize {
-        self.entries.capacity()
+        self.ring.as_ref().map_or(0, Producer::capacity)
     }
 
     /// Returns whether there is something behind the ring.
@@ -98,6 +100,15 @@ impl Completions {
         self.backlog.len()
     }
 
+    /// Shows the entries of the ring to those who take without the lock: all before the place where entries
+    /// were lost.
+    #[inline]
+    fn publish(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.publish(self.overrun);
+        }
+    }
+
     /// Adds an entry to the ring; `false` if there is no room.
     #[inline]
     fn push_to_ring(&mut self, entry: CompletionError) -> bool {
@@ -106,15 +117,17 @@ impl Completions {
             failure,
         } = entry;
         let failed = failure.err != 0;
-        if self.entries.is_full() {
+        let Some(ring) = self.ring.as_mut().filter(|ring| !ring.is_full()) else {
             return false;
-        }
+        };
         // As large as the other, and so not full either.
         if failed && self.failures.push(failure).is_err() {
             return false;
         }
         // INVARIANT: The failure was added.
-        self.entries.push(RingEntry { completion, failed }).is_ok()
+        let pushed = ring.push(completion, failed);
+        self.publish();
+        pushed
     }
 
     /// Adds an entry for which there is room in the ring; `false` if there is none.
@@ -154,46 +167,39 @@ impl Completions {
     /// An entry is lost for lack of room.
     pub fn lose(&mut self) {
         // More that are lost before that was reported are reported at the same place.
-        if self.overrun.is_none() && self.entries.capacity() != 0 {
-            self.overrun = Some(self.entries.len().wrapping_add(self.backlog.len()));
+        if let (Some(ring), None) = (&self.ring, self.overrun) {
+            self.overrun = Some(ring.tail().wrapping_add(self.backlog.len()));
         }
     }
 
-    /// Returns what comes first.
+    /// Returns whether the place where entries were lost comes first.
+    fn is_overrun(&self) -> bool {
+        let head = self.ring.as_ref().map(Producer::head);
+        self.overrun.is_some() && self.overrun == head
+    }
+
+    /// Returns what comes first. If that is a completion of the ring, it may be gone by then.
     pub fn first(&self) -> First<'_> {
-        if self.overrun == Some(0) {
+        if self.is_overrun() {
             return First::Overrun;
         }
-        match (self.entries.first(), self.backlog.front()) {
-            (Some(entry), _) if entry.failed => match self.failures.first() {
-                Some(failure) => First::Error(&entry.completion, failure),
+        match self.ring.as_ref().map_or((None, false), Producer::error) {
+            (Some(completion), _) => match self.failures.first() {
+                Some(failure) => First::Error(completion, failure),
                 // There is one by the type invariants.
                 None => First::Nothing,
             },
-            (Some(_), _) => First::Completion,
-            (None, Some(entry)) if entry.failure.err != 0 => {
-                First::Error(&entry.completion, &entry.failure)
-            }
-            (None, Some(_)) => First::Completion,
-            (None, None) => First::Nothing,
+            (None, true) => First::Completion,
+            // What is not published comes behind the place where entries were lost.
+            (None, false) if self.is_overrun() => First::Overrun,
+            (None, false) => match self.backlog.front() {
+                Some(entry) if entry.failure.err != 0 => {
+                    First::Error(&entry.completion, &entry.failure)
+                }
+                Some(_) => First::Completion,
+                None => First::Nothing,
+            },
         }
-    }
-
-    /// Moves completions of the ring to a reader, as long as they come first and the buffer has room;
-    /// returns how many. [`Self::is_for`] says why there are no more.
-    #[inline]
-    pub fn move_to(&mut self, buffer: &mut CompletionBuffer<'_>, limit: usize) -> usize {
-        let mut moved = 0;
-        // Where entries were lost others are to be counted.
-        while moved < limit && !buffer.is_full() && self.overrun.is_none() {
-            let Some(entry) = self.entries.pop_if(|entry| !entry.failed) else {
-                break;
-            };
-            // There is room.
-            let _ = buffer.push(entry.completion);
-            moved = moved.wrapping_add(1);
-        }
-        moved
     }
 
     /// Returns whether what comes first is a completion for a reader who has room for it; else the
@@ -207,11 +213,17 @@ impl Completions {
             First::Nothing => EAGAIN,
             First::Error(..) => EAVAIL.into(),
             First::Overrun => {
-                self.pop();
+                self.pass_overrun();
                 EOVERRUN.into()
             }
         };
         Err(error)
+    }
+
+    /// It was told that entries were lost.
+    fn pass_overrun(&mut self) {
+        self.overrun = None;
+        self.publish();
     }
 
     /// Returns whether what comes first is an error that a reader of these takes out; shows it to one
@@ -227,48 +239,88 @@ impl Completions {
         Ok(!looks)
     }
 
+    /// Takes out what comes first, if that is a completion.
+    pub fn pop_completion(&mut self) -> Popped {
+        match self.first() {
+            First::Completion => self.pop_if(false),
+            _ => Popped::Nothing,
+        }
+    }
+
     /// Takes out what comes first.
     pub fn pop(&mut self) -> Popped {
-        if self.overrun == Some(0) {
-            self.overrun = None;
+        if self.is_overrun() {
+            self.pass_overrun();
             return Popped::Nothing;
         }
-        let popped = match self.entries.pop() {
-            Some(entry) => {
-                let failure = if entry.failed {
+        self.pop_if(true)
+    }
+
+    /// Takes out what comes first, unless it is an error and these are not wanted.
+    fn pop_if(&mut self, errors: bool) -> Popped {
+        if let Some(ring) = &mut self.ring {
+            if let Some((completion, failed)) = ring.pop(errors) {
+                let failure = if failed {
                     // INVARIANT: With its entry.
                     self.failures.pop()
                 } else {
                     None
                 };
-                Popped::Slot(CompletionError {
-                    completion: entry.completion,
+                return Popped::Slot(CompletionError {
+                    completion,
                     failure: failure.unwrap_or(Failure::NONE),
-                })
+                });
             }
-            None => match self.backlog.pop_front() {
-                Some(entry) => Popped::Own(entry),
-                None => return Popped::Nothing,
-            },
-        };
-        self.overrun = self.overrun.map(|before| before.wrapping_sub(1));
-        popped
+            // An error, or what comes behind the place where entries were lost.
+            if ring.len() != 0 || self.is_overrun() {
+                return Popped::Nothing;
+            }
+        }
+        let wanted = |entry: &CompletionError| errors || entry.failure.err == 0;
+        if !self.backlog.front().is_some_and(|entry| wanted(entry)) {
+            return Popped::Nothing;
+        }
+        match self.backlog.pop_front() {
+            Some(entry) => {
+                // It has had no number.
+                self.overrun = self.overrun.map(|at| at.wrapping_sub(1));
+                self.publish();
+                Popped::Own(entry)
+            }
+            None => Popped::Nothing,
+        }
+    }
+}
+
+impl Front for Option<Taker> {
+    fn is_ready(&self) -> bool {
+        self.as_ref().is_some_and(Taker::is_ready)
     }
 }
 
 impl Entries for Completions {
+    type Front = Option<Taker>;
+
     fn none() -> Self {
         // INVARIANT: None of either.
         Self {
-            entries: Ring::none(),
+            ring: None,
             failures: Ring::none(),
             backlog: EntryQueue::new(),
             overrun: None,
         }
     }
 
+    fn front(&self) -> Self::Front {
+        self.ring.as_ref().map(Producer::taker)
+    }
+
     fn is_ready(&self) -> bool {
-        !self.entries.is_empty() || !self.backlog.is_empty() || self.overrun.is_some()
+        self.is_ready_behind() || self.ring.as_ref().is_some_and(|ring| ring.len() != 0)
+    }
+
+    fn is_ready_behind(&self) -> bool {
+        !self.backlog.is_empty() || self.overrun.is_some()
     }
 }
 
@@ -314,11 +366,6 @@ mod tests {
     }
 
     #[test]
-    fn entry_fills_a_cache_line() {
-        assert_eq!(size_of::<Option<RingEntry>>(), 64);
-    }
-
-    #[test]
     fn errors_lie_among_completions() -> Result {
         let mut queue = Completions::new(4)?;
         for round in 0..5 {
@@ -338,6 +385,38 @@ mod tests {
             assert_eq!(take(&mut queue), None);
             assert!(matches!(queue.pop(), Popped::Nothing));
         }
+        Ok(())
+    }
+
+    #[test]
+    fn completions_are_taken_without_the_lock() -> Result {
+        let mut queue = Completions::new(4)?;
+        let front = queue.front().ok_or(EINVAL)?;
+        let take_one = || Some(front.take()?.op_context().as_number());
+        for _ in 0..5 {
+            assert!(take_one().is_none() && !front.is_ready());
+            for (number, err) in [(1, 0), (2, 0), (3, 5)] {
+                assert!(queue.push(entry(number, err)));
+            }
+            assert_eq!((take_one(), take_one()), (Some(1), Some(2)));
+            // An error is taken with the lock only, and nothing that comes behind it.
+            assert!(queue.push(entry(4, 0)));
+            assert!(take_one().is_none() && front.is_ready());
+            assert_eq!(take(&mut queue), Some(-3));
+            queue.lose();
+            assert!(queue.push(entry(5, 0)));
+            assert_eq!(take_one(), Some(4));
+            // Nor what comes behind the place where entries were lost.
+            assert!(take_one().is_none() && queue.is_ready_behind());
+            assert!(matches!(queue.first(), First::Overrun));
+            assert!(matches!(queue.pop(), Popped::Nothing));
+            assert_eq!(take_one(), Some(5));
+            assert!(!queue.is_ready());
+        }
+        assert!(queue.push(entry(1, 0)));
+        assert!(front.is_ready());
+        drop(queue);
+        assert!(!front.is_ready() && take_one().is_none());
         Ok(())
     }
 
