@@ -92,7 +92,7 @@ pub trait Entries: Send + Unpin {
 /// There are entries that are not taken without the lock.
 const BEHIND: u32 = 1;
 
-/// There are entries. Not kept up to date when some are taken without the lock.
+/// There are entries, if the queue is in a wait set.
 const READY: u32 = 2;
 
 /// Wait sets that queues are members of. All are called from any context, hard interrupts included, and
@@ -170,15 +170,23 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
 
     /// Brings `ready` in line with the entries; under their lock.
     fn update(&self, entries: &T) {
-        let behind = if entries.is_ready_behind() { BEHIND } else { 0 };
-        let ready = if entries.is_ready() { READY } else { 0 };
+        let set = self.source.set();
+        let mut ready = if entries.is_ready_behind() { BEHIND } else { 0 };
+        if set.is_some() && entries.is_ready() {
+            ready |= READY;
+        }
+        // Relaxed: it changes under the lock only. If it does not, nobody waits for that: a thread has seen what it
+        // is, or was seen by the one that has changed it, or that has shown an entry at the front.
+        if self.ready.load(ordering::Relaxed) == ready {
+            return;
+        }
         // Full: what was done before comes before it, and a waker looks for waiting threads after
         // it, and whether the handler is armed.
-        // See `qemu-test/litmus/KFI-queue-wait.litmus`, and `qemu-test/litmus/KFI-queue-front.litmus` and
-        // `qemu-test/litmus/KFI-queue-moves.litmus` for what is taken without the lock.
-        let before = self.ready.xchg(behind | ready, ordering::Full);
-        if let Some(set) = self.source.set() {
-            match (before & READY, ready) {
+        // See `qemu-test/litmus/KFI-queue-wait.litmus`, and `qemu-test/litmus/KFI-queue-front.litmus` for what
+        // is taken without the lock.
+        let before = self.ready.xchg(ready, ordering::Full);
+        if let Some(set) = set {
+            match (before & READY, ready & READY) {
                 (0, READY) => set.member_ready(),
                 (READY, 0) => set.member_idle(),
                 _ => (),

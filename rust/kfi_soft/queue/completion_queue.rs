@@ -398,10 +398,14 @@ impl CompletionQueue {
     fn read_entries(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
         if let Some(Some(front)) = self.queue.front() {
             while !self.read_front(front, buffer) {}
-            match (buffer.is_full(), self.queue.is_ready()) {
-                (false, true) => (),
-                (false, false) if buffer.len() == 0 => return Err(EAGAIN),
-                _ => return Ok(()),
+            // As a rule there is one, and the buffer is full then.
+            if buffer.is_full() {
+                return Ok(());
+            }
+            match (self.queue.is_ready(), buffer.len()) {
+                (true, _) => (),
+                (false, 0) => return Err(EAGAIN),
+                (false, _) => return Ok(()),
             }
         }
         while !self.read_some(buffer)? {}

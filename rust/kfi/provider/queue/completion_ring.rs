@@ -115,11 +115,11 @@ impl Shared {
     /// Returns the first number, and whether there is an entry with it.
     #[inline]
     fn first(&self) -> (usize, bool) {
-        // Acquire: the end that is read next is not before it.
-        let head = self.head.load(ordering::Acquire);
+        // Relaxed: an older end than that to which this belongs is no end behind it. Whoever has to know of an
+        // entry sees the end behind it.
+        let head = self.head.load(ordering::Relaxed);
         // Acquire: the entry was filled before.
         let end = self.end.load(ordering::Acquire);
-        // Of a ring that was closed the end may be before the head.
         (head, end.wrapping_sub(head).cast_signed() > 0)
     }
 
@@ -179,11 +179,13 @@ impl Taker {
 ///
 /// # Invariants
 ///
-/// There is one for each ring, and `tail` is behind the last entry that was added.
+/// There is one for each ring, `tail` is behind the last entry that was added, and the head is at `passed`,
+/// or behind it.
 pub struct Producer {
     ring: Arc<Shared>,
     capacity: usize,
     tail: usize,
+    passed: usize,
 }
 
 impl Producer {
@@ -214,6 +216,7 @@ impl Producer {
             ring: Arc::new(ring, GFP_KERNEL)?,
             capacity,
             tail: 0,
+            passed: 0,
         })
     }
 
@@ -227,16 +230,21 @@ impl Producer {
         self.capacity
     }
 
-    /// Returns how many entries there are, published or not. Others may take some meanwhile.
-    pub fn len(&self) -> usize {
-        // Acquire: the slots of those that were taken may be filled.
-        let head = self.ring.head.load(ordering::Acquire);
-        self.tail.wrapping_sub(head)
+    /// Returns whether there are no entries, published or not. Others may take some meanwhile.
+    pub fn is_empty(&self) -> bool {
+        self.head() == self.tail
     }
 
     /// Returns whether there is no room.
-    pub fn is_full(&self) -> bool {
-        self.len() >= self.capacity
+    #[inline]
+    pub fn is_full(&mut self) -> bool {
+        if self.tail.wrapping_sub(self.passed) < self.capacity {
+            return false;
+        }
+        // INVARIANT: As it is now.
+        // Acquire: the slots of entries that were taken may be filled.
+        self.passed = self.ring.head.load(ordering::Acquire);
+        self.tail.wrapping_sub(self.passed) >= self.capacity
     }
 
     /// Returns the number of the entry that is added next.
@@ -273,9 +281,9 @@ impl Producer {
         let is_there = |number: &usize| self.tail.wrapping_sub(*number).cast_signed() > 0;
         let end = before.filter(is_there).unwrap_or(self.tail);
         // INVARIANT: As above.
-        // Release: they are filled. The queue goes on with a full barrier.
+        // Full: they are filled before, and it is looked after it who waits for them.
         // See `qemu-test/litmus/KFI-queue-front.litmus` and `qemu-test/litmus/KFI-queue-moves.litmus`.
-        self.ring.end.store(end, ordering::Release);
+        self.ring.end.xchg(end, ordering::Full);
     }
 
     /// Returns the first entry, if it was published and is an error: it stays then until [`Self::pop`].

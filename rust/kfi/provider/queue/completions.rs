@@ -117,11 +117,11 @@ impl Completions {
             failure,
         } = entry;
         let failed = failure.err != 0;
-        let Some(ring) = self.ring.as_mut().filter(|ring| !ring.is_full()) else {
+        let Some(ring) = self.ring.as_mut() else {
             return false;
         };
-        // As large as the other, and so not full either.
-        if failed && self.failures.push(failure).is_err() {
+        // As large as the other, and so not full if that is not.
+        if failed && (ring.is_full() || self.failures.push(failure).is_err()) {
             return false;
         }
         // INVARIANT: The failure was added.
@@ -272,7 +272,7 @@ impl Completions {
                 });
             }
             // An error, or what comes behind the place where entries were lost.
-            if ring.len() != 0 || self.is_overrun() {
+            if !ring.is_empty() || self.is_overrun() {
                 return Popped::Nothing;
             }
         }
@@ -316,7 +316,7 @@ impl Entries for Completions {
     }
 
     fn is_ready(&self) -> bool {
-        self.is_ready_behind() || self.ring.as_ref().is_some_and(|ring| ring.len() != 0)
+        self.is_ready_behind() || self.ring.as_ref().is_some_and(|ring| !ring.is_empty())
     }
 
     fn is_ready_behind(&self) -> bool {
