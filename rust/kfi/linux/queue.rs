@@ -46,8 +46,8 @@ pub mod ranked;
 /// Bytes of an entry, which are one of the sizes that kmalloc has.
 const SIZE: usize = 256;
 
-/// The memory of an entry.
-#[repr(C, align(8))]
+/// The memory of an entry. Its alignment leaves low bits of its address to [`Inbox`].
+#[repr(C, align(64))]
 struct Block([MaybeUninit<u8>; SIZE]);
 
 /// A value that has a name, by which it is found. The name stays the same while it is in a queue: if
@@ -226,6 +226,129 @@ impl Drop for Spare {
         if !memory.is_null() {
             // SAFETY: It came from a box, by the type invariants, and is not used after this.
             drop(Vacant(unsafe { KBox::from_raw(memory) }));
+        }
+    }
+}
+
+/// Entries that come without a lock, to be taken by the one that has it: as long as it leaves room for them.
+///
+/// # Invariants
+///
+/// The pointer without its low bits is null, or the first node of a list that this owns, in which each was
+/// added after the next one. They are former [`Entry`]s. The low bits say for how many more there is room.
+pub struct Inbox<T>(Atomic<*mut Node<T>>);
+
+/// The bits in the address of a block that are 0.
+const LOW_BITS: usize = align_of::<Block>() - 1;
+
+impl<T: Send> Inbox<T> {
+    /// There is no room.
+    pub const fn new() -> Self {
+        // INVARIANT: Null.
+        Self(Atomic::new(ptr::null_mut()))
+    }
+
+    /// Adds an entry behind the others, from any context; gives it back if there is no room.
+    #[inline]
+    pub fn push(&self, entry: Entry<T>) -> core::result::Result<(), Entry<T>> {
+        let node = entry.0.as_ptr();
+        // Relaxed: `cmpxchg` validates the value.
+        let mut head = self.0.load(ordering::Relaxed);
+        loop {
+            let Some(room) = (head.addr() & LOW_BITS).checked_sub(1) else {
+                return Err(entry);
+            };
+            // SAFETY: The node is that of the entry, which is ours.
+            unsafe { (*node).next = head.map_addr(|at| at & !LOW_BITS) };
+            // INVARIANT: The list goes on with what was its first node: though it may have gone and come
+            // again meanwhile, it is the first one. The low bits of a node are 0.
+            // Full: what the entry is comes before. See `qemu-test/litmus/queue-inbox.litmus`.
+            match self
+                .0
+                .cmpxchg(head, node.map_addr(|at| at | room), ordering::Full)
+            {
+                Ok(_) => break,
+                Err(current) => head = current,
+            }
+        }
+        // It is in the list.
+        entry.into_raw();
+        Ok(())
+    }
+
+    /// Takes the entries out, and leaves no room for others.
+    #[inline]
+    pub fn shut(&self) -> Batch<T> {
+        // INVARIANT: Null.
+        // Full: others come after this, elsewhere. See `qemu-test/litmus/queue-inbox.litmus`.
+        let head = self.0.xchg(ptr::null_mut(), ordering::Full);
+        let mut node = head.map_addr(|at| at & !LOW_BITS);
+        let mut first = ptr::null_mut();
+        while !node.is_null() {
+            // SAFETY: A node of the list, by the type invariants, which nobody else uses any more.
+            let next = unsafe { core::mem::replace(&mut (*node).next, first) };
+            first = node;
+            node = next;
+        }
+        // INVARIANT: The list of all of them, the other way round.
+        Batch(first)
+    }
+
+    /// Makes room for `room` entries, at most [`Self::LIMIT`]. To be called by the one that has shut it.
+    #[inline]
+    pub fn open(&self, room: usize) {
+        let room = ptr::without_provenance_mut(room.min(Self::LIMIT));
+        // INVARIANT: Null, but for the low bits.
+        // Release: what is done with others before comes before those that are added.
+        // If somebody else has opened it, it stays as it is.
+        let _ = self.0.cmpxchg(ptr::null_mut(), room, ordering::Release);
+    }
+
+    /// The most entries that there can be room for.
+    pub const LIMIT: usize = LOW_BITS;
+}
+
+impl<T> Drop for Inbox<T> {
+    fn drop(&mut self) {
+        // Relaxed: nobody else uses it.
+        let mut node = self.0.load(ordering::Relaxed).map_addr(|at| at & !LOW_BITS);
+        while !node.is_null() {
+            // SAFETY: A node of the list, by the type invariants.
+            let next = unsafe { (*node).next };
+            // SAFETY: As above, and a former entry.
+            drop(unsafe { Entry::from_raw(node) });
+            node = next;
+        }
+    }
+}
+
+/// Entries that were taken from an [`Inbox`].
+///
+/// # Invariants
+///
+/// The pointer is null, or the first node of a list that this owns, of former [`Entry`]s.
+pub struct Batch<T>(*mut Node<T>);
+
+impl<T> Batch<T> {
+    /// Takes out the one that was added first.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Entry<T>> {
+        let node = self.0;
+        if node.is_null() {
+            return None;
+        }
+        // INVARIANT: The list without its first node.
+        // SAFETY: A node of the list, by the type invariants.
+        self.0 = unsafe { (*node).next };
+        // SAFETY: As above, and a former entry.
+        Some(unsafe { Entry::from_raw(node) })
+    }
+}
+
+impl<T> Drop for Batch<T> {
+    fn drop(&mut self) {
+        while let Some(entry) = self.pop() {
+            drop(entry);
         }
     }
 }
@@ -790,6 +913,47 @@ mod tests {
         drop(spare.take(GFP_KERNEL)?);
         // Whatever lies here goes with it.
         spare.give(again);
+        Ok(())
+    }
+
+    /// Takes out what is in an inbox.
+    fn shut(inbox: &Inbox<u32>) -> Result<KVec<u32>> {
+        let mut values = KVec::new();
+        let mut batch = inbox.shut();
+        while let Some(entry) = batch.pop() {
+            values.push(entry.into_inner(), GFP_KERNEL)?;
+        }
+        Ok(values)
+    }
+
+    #[test]
+    fn an_inbox_has_as_much_room_as_was_left() -> Result {
+        let inbox = Inbox::new();
+        let push = |value| Ok::<_, Error>(inbox.push(Entry::new(value, GFP_KERNEL)?).is_ok());
+        assert!(!push(0)?);
+        for room in [1, 3] {
+            inbox.open(room);
+            for value in 0..3 {
+                assert_eq!(push(value)?, (value as usize) < room);
+            }
+            // There are entries: it is not shut.
+            inbox.open(5);
+            assert!(!push(3)?);
+            assert_eq!(
+                shut(&inbox)?.as_slice(),
+                [0, 1, 2].get(..room).unwrap_or(&[])
+            );
+            assert!(!push(4)? && shut(&inbox)?.is_empty());
+        }
+        inbox.open(usize::MAX);
+        for _ in 0..Inbox::<u32>::LIMIT {
+            assert!(push(5)?);
+        }
+        // What is left in it, or was taken and not wanted, is freed.
+        assert!(!push(6)?);
+        drop(inbox.shut());
+        inbox.open(1);
+        assert!(push(7)?);
         Ok(())
     }
 

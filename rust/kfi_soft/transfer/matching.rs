@@ -36,6 +36,7 @@ use crate::{
     },
     kfi::linux::{
         queue::{
+            Batch,
             Entry,
             EntryQueue,
             FoundEntry,
@@ -305,6 +306,24 @@ impl MatchLists {
     /// Returns whether fewer receives are posted than there may be.
     fn has_room(&self, size: usize) -> bool {
         self.posted.len().saturating_add(self.new.len()) < size
+    }
+
+    /// Returns how many receives may be posted without the lock, of up to `size` at all: none while one might
+    /// want what waits, or has to wait itself.
+    pub(crate) fn room(&self, size: usize) -> usize {
+        if self.comparing || !self.unexpected.is_empty() || !self.fired.is_empty() {
+            return 0;
+        }
+        // By the type invariants there are none in `new`.
+        size.saturating_sub(self.posted.len())
+    }
+
+    /// Adds receives that were posted without the lock, since [`Self::room`] has said that there is room.
+    pub(crate) fn add_receives(&mut self, mut posted: Batch<Posted>) {
+        while let Some(posted) = posted.pop() {
+            // INVARIANT: No message waits: before one comes these are added.
+            self.posted.push_named(posted);
+        }
     }
 
     /// Returns whether receives are posted that may want what waits.

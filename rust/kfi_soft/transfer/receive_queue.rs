@@ -7,6 +7,10 @@
 //! out after it. A message that no receive wants yet waits here, with the sender's memory still in
 //! use, until one wants it or the sender's time is over.
 //!
+//! As long as no message waits a receive is posted without the lock, into an [`Inbox`]. Whoever is about to use
+//! the lists of its kind shuts that, adds to the lists what has come, and opens it again at last, if no message
+//! waits then ([`Locked`]).
+//!
 //! Queues are walked in steps, between which the lock is released: how long interrupts are disabled
 //! does not depend on how much is queued. An entry to be cancelled or given up is found by its name,
 //! without a walk. Callers that look for a message by its tag (`KFI_PEEK`) walk some steps, and leave the
@@ -21,7 +25,8 @@ use kernel::{
         new_spinlock_irq,
         Arc,
         Mutex,
-        SpinLockIrq, //
+        SpinLockIrq,
+        SpinLockIrqGuard, //
     },
     time::{
         msecs_to_jiffies,
@@ -49,6 +54,7 @@ use crate::{
                 Entry,
                 EntryQueue,
                 FoundEntry,
+                Inbox,
                 Named,
                 Step,
                 WalkableQueue, //
@@ -463,13 +469,67 @@ struct State {
     watch_at: Option<Jiffies>,
 }
 
-impl State {
+/// So many receives are posted without the lock before one takes it, and adds them to the lists.
+const INBOX: usize = 16;
+
+/// The lock of a receive queue.
+struct Locked<'a> {
+    state: SpinLockIrqGuard<'a, State>,
+    queue: &'a ReceiveQueue,
+    /// The inboxes, without tags and with tags, that were shut.
+    shut: [bool; 2],
+}
+
+impl Locked<'_> {
+    /// Returns the lists of one kind, with all receives of it that were posted.
     fn lists(&mut self, tagged: bool) -> &mut MatchLists {
-        if tagged {
-            &mut self.tagged
+        let lists = if tagged {
+            &mut self.state.tagged
         } else {
-            &mut self.plain
+            &mut self.state.plain
+        };
+        if let Some(shut) = self
+            .shut
+            .get_mut(usize::from(tagged))
+            .filter(|shut| !**shut)
+        {
+            *shut = true;
+            lists.add_receives(self.queue.inbox(tagged).shut());
         }
+        lists
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if self.state.closed {
+            return;
+        }
+        for (shut, tagged) in self.shut.into_iter().zip([false, true]) {
+            let lists = if tagged {
+                &self.state.tagged
+            } else {
+                &self.state.plain
+            };
+            if shut {
+                let room = lists.room(self.queue.size).min(INBOX);
+                self.queue.inbox(tagged).open(room);
+            }
+        }
+    }
+}
+
+impl core::ops::Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl core::ops::DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
     }
 }
 
@@ -478,6 +538,9 @@ impl State {
 pub(crate) struct ReceiveQueue {
     #[pin]
     state: SpinLockIrq<State>,
+    /// Receives without and with tags that were posted without the lock.
+    plain_inbox: Inbox<Posted>,
+    tagged_inbox: Inbox<Posted>,
     /// Held by the thread that takes out messages of a receive context that is being closed: such a walk is kept
     /// for long, as the thread may be preempted, and a queue has places for few.
     #[pin]
@@ -526,6 +589,8 @@ impl ReceiveQueue {
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
+                plain_inbox: Inbox::new(),
+                tagged_inbox: Inbox::new(),
                 purging <- new_mutex!((), "kfi_soft::ReceiveQueue::purging"),
                 size,
                 late_work,
@@ -533,6 +598,26 @@ impl ReceiveQueue {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Returns where receives of one kind are posted without the lock.
+    #[inline]
+    fn inbox(&self, tagged: bool) -> &Inbox<Posted> {
+        if tagged {
+            &self.tagged_inbox
+        } else {
+            &self.plain_inbox
+        }
+    }
+
+    /// Takes the lock.
+    #[inline]
+    fn lock(&self) -> Locked<'_> {
+        Locked {
+            state: self.state.lock(),
+            queue: self,
+            shut: [false; 2],
+        }
     }
 
     /// Finds a receive for a message that is to be delivered at once. It is delivered to a part of
@@ -546,7 +631,7 @@ impl ReceiveQueue {
         let mut place = EntryPlace::Nowhere;
         // As in `accept`.
         let _preemption = NoPreemption::begin();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let lists = state.lists(tagged);
         // Nothing overtakes what waits for room.
         let ready = !receiver.is_stalling();
@@ -585,7 +670,7 @@ impl ReceiveQueue {
         // Others may leave to this thread what they bring, once it has the lock.
         let preemption = NoPreemption::begin();
         {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             if receiver.is_closed() {
                 drop(state);
                 drop(preemption);
@@ -641,11 +726,10 @@ impl ReceiveQueue {
         let mut settled = Settled::new();
         let step = STEP.min(budget.comparisons());
         let mut limit = step;
-        let more =
-            self.state
-                .lock()
-                .lists(tagged)
-                .compare(self.size, &mut limit, budget, &mut settled);
+        let more = self
+            .lock()
+            .lists(tagged)
+            .compare(self.size, &mut limit, budget, &mut settled);
         let made = step.saturating_sub(limit);
         budget.spend_comparisons(made, settled.len(), settled.bytes());
         let kept = settled.kept();
@@ -661,7 +745,7 @@ impl ReceiveQueue {
         // As in `accept`.
         let _preemption = NoPreemption::begin();
         let (compare, looking) = {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             if !receiver.end_stalling() {
                 return;
             }
@@ -681,13 +765,13 @@ impl ReceiveQueue {
 
     /// Leaves the comparisons of one kind to the work queue.
     fn hand_over(self: &Arc<Self>, tagged: bool) {
-        self.state.lock().lists(tagged).hand_over();
+        self.lock().lists(tagged).hand_over();
         self.watch_after(0);
     }
 
     /// Looks at the messages that wait, after a delay or earlier.
     fn watch_after(self: &Arc<Self>, delay: Jiffies) {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let at = jiffies().wrapping_add(delay);
         // Jiffies wrap.
         let is_earlier = |other: Jiffies| at.wrapping_sub(other).cast_signed() < 0;
@@ -705,9 +789,13 @@ impl ReceiveQueue {
     /// as there may be.
     pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
         let tagged = posted.tag.is_some();
+        let posted = match self.inbox(tagged).push(posted) {
+            Ok(()) => return Ok(()),
+            Err(posted) => posted,
+        };
         // As in `accept`.
         let _preemption = NoPreemption::begin();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let closed = state.closed;
         let lists = state.lists(tagged);
         if closed || lists.is_full(self.size) {
@@ -725,7 +813,7 @@ impl ReceiveQueue {
 
     /// Returns whether so many have fired and wait for room that no more are to be submitted.
     pub(crate) fn is_backed_up(&self) -> bool {
-        let state = self.state.lock();
+        let state = self.lock();
         let fired = [&state.plain, &state.tagged].map(MatchLists::fired);
         fired.into_iter().fold(0, usize::saturating_add) >= limits::MAX_FIRED
     }
@@ -743,7 +831,7 @@ impl ReceiveQueue {
         let tagged = posted.tag.is_some();
         // As in `accept`.
         let _preemption = NoPreemption::begin();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let cancelled = begun();
         if state.closed {
             drop(state);
@@ -776,7 +864,7 @@ impl ReceiveQueue {
         // As in `accept`.
         let _preemption = NoPreemption::begin();
         let (posted, refill) = {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             if let Some(posted) = state.looking.take_named(&name, &same) {
                 return Some(posted);
             }
@@ -817,7 +905,7 @@ impl ReceiveQueue {
         loop {
             let mut step = STEP.min(*limit);
             *limit = limit.saturating_sub(step);
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             let unexpected = state.tagged.unexpected();
             let found = match unexpected.step(&mut walk, &mut step, same) {
                 Step::More if *limit != 0 => {
@@ -870,7 +958,7 @@ impl ReceiveQueue {
         // Receives that were posted before may want what waits, and are yet to be compared with it.
         // Messages that have stalled at this one may not be wanted any more, which is found out
         // when they go on.
-        let too_early = self.state.lock().tagged.has_new() || receiver.is_stalling();
+        let too_early = self.lock().tagged.has_new() || receiver.is_stalling();
         let looked = if too_early {
             Looked::Unfinished
         } else {
@@ -886,7 +974,7 @@ impl ReceiveQueue {
         }
         wanted.asks = Some(receiver.clone());
         {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             let closed = state.closed;
             if closed || state.looking.len() >= self.size {
                 drop(state);
@@ -901,10 +989,10 @@ impl ReceiveQueue {
 
     /// Answers receives that ask for messages, as many as there are now.
     fn answer(self: &Arc<Self>) {
-        let count = self.state.lock().looking.len();
+        let count = self.lock().looking.len();
         for _ in 0..count {
             let wanted = {
-                let mut state = self.state.lock();
+                let mut state = self.lock();
                 let asks = state
                     .looking
                     .front()
@@ -940,7 +1028,7 @@ impl ReceiveQueue {
     /// Sets a message aside for a context; its time begins anew. `false` if its sender has given it up
     /// meanwhile and not found it, or its receiver is closed.
     fn set_aside(self: &Arc<Self>, mut message: Entry<Inbound>, context: Context) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if message.receiver.is_closed() || !message.origin.is_waiting() {
             drop(state);
             let budget = &mut Budget::of_caller();
@@ -958,7 +1046,7 @@ impl ReceiveQueue {
     /// Takes the message that was set aside for a context.
     pub(crate) fn take_aside(&self, context: Context) -> Option<Entry<Inbound>> {
         let number = context.as_number();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         // All that are here have a context.
         state
             .aside
@@ -968,7 +1056,7 @@ impl ReceiveQueue {
     /// Takes out a message that its sender has given up, if it is here.
     pub(crate) fn withdraw(&self, origin: &Origin) -> Option<Entry<Inbound>> {
         let tagged = origin.request().kind.tag().is_some();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if let Some(message) = state.lists(tagged).take_message(origin) {
             return Some(message);
         }
@@ -980,7 +1068,7 @@ impl ReceiveQueue {
     /// As [`Self::withdraw`], but not those that were set aside; returns what the message has waited for.
     pub(crate) fn take_back(&self, origin: &Origin) -> Option<Awaits> {
         let tagged = origin.request().kind.tag().is_some();
-        let taken = self.state.lock().lists(tagged).take_compared(origin);
+        let taken = self.lock().lists(tagged).take_compared(origin);
         let (message, compared) = taken?;
         if message.is_stalled() {
             return Some(Awaits::Room);
@@ -1002,7 +1090,7 @@ impl ReceiveQueue {
                     // Its sender waits for the thread that has taken it out.
                     let preemption = NoPreemption::begin();
                     let message = {
-                        let mut state = self.state.lock();
+                        let mut state = self.lock();
                         let Some(queue) = state.messages(tagged, number) else {
                             break;
                         };
@@ -1034,7 +1122,7 @@ impl ReceiveQueue {
     /// Gives up all receives; none can be posted any more. May sleep.
     pub(crate) fn close(self: &Arc<Self>) {
         let mut looking = {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             state.closed = true;
             core::mem::replace(&mut state.looking, EntryQueue::new())
         };
@@ -1045,7 +1133,7 @@ impl ReceiveQueue {
         for tagged in [false, true] {
             for number in 0..MatchLists::RECEIVES {
                 let given_up = {
-                    let mut state = self.state.lock();
+                    let mut state = self.lock();
                     let queue = state.lists(tagged).receives(number);
                     queue.map(|queue| core::mem::replace(queue, WalkableQueue::walkable()))
                 };
@@ -1064,14 +1152,18 @@ impl ReceiveQueue {
     /// Refuses messages whose time is over, and brings the time of the next look in line with the others. They
     /// lie in the order in which their time began, but for those that have waited for room, while which it
     /// does not run, and those that have waited before they arrived.
-    fn expire(&self, messages: impl Fn(&mut State, Jiffies) -> Expiring<'_>, next: &mut Next) {
+    fn expire(
+        &self,
+        messages: impl for<'a> Fn(&'a mut Locked<'_>, Jiffies) -> Expiring<'a>,
+        next: &mut Next,
+    ) {
         let timeout = rnr_timeout();
         let mut walk = None;
         loop {
             let mut settled = Settled::new();
             let mut limit = STEP;
             let more = {
-                let mut state = self.state.lock();
+                let mut state = self.lock();
                 let Expiring {
                     messages: queue,
                     at,
@@ -1132,7 +1224,7 @@ impl Next {
     }
 }
 
-impl State {
+impl Locked<'_> {
     /// Returns the messages that were set aside, to have those expire whose time is over now.
     fn aside(&mut self, now: Jiffies) -> Expiring<'_> {
         Expiring {
@@ -1157,11 +1249,11 @@ impl WorkItem for ReceiveQueue {
     }
 
     fn run(this: Arc<Self>) {
-        this.state.lock().watch_at = None;
+        this.lock().watch_at = None;
         let mut next = Next(None);
         for tagged in [false, true] {
             // First: what can be received must not expire.
-            if this.state.lock().lists(tagged).take_over() {
+            if this.lock().lists(tagged).take_over() {
                 // The others have their turn, too.
                 let mut rounds = ROUNDS;
                 loop {
@@ -1180,7 +1272,7 @@ impl WorkItem for ReceiveQueue {
                 }
             }
             let (has_new, looks) = {
-                let mut state = this.state.lock();
+                let mut state = this.lock();
                 let lists = state.lists(tagged);
                 (lists.has_new(), lists.begin_look(jiffies(), batch()))
             };
@@ -1193,7 +1285,7 @@ impl WorkItem for ReceiveQueue {
             }
         }
         this.answer();
-        this.expire(State::aside, &mut next);
+        this.expire(|state, now| state.aside(now), &mut next);
         if let Next(Some(next)) = next {
             this.watch_after(next);
         }
