@@ -15,6 +15,8 @@
 //! Entries that have a name ([`Named`]) are found by it without a walk: those that were added for
 //! that ([`EntryQueue::push_named`]) lie in a tree besides, which needs no memory of its own either.
 //! [`EntryQueue::find_exact`] looks for a name, [`EntryQueue::find_named`] for that or the next one.
+//! In the same way entries may have a key (`Keyed`), by which the first one that is wanted is found among
+//! those that have the same one.
 //! A queue whose entries are found in some order as well is a `ranked::RankedQueue`.
 
 use core::{
@@ -60,40 +62,35 @@ pub trait Named {
     fn name(&self) -> Self::Name;
 }
 
+/// A value that may have a key. The key stays the same while it is in a queue.
+#[cfg(linux_keyed_queue)]
+pub trait Keyed: Named {
+    /// Returns the key, if it has one. Several may have the same one.
+    fn key(&self) -> Option<u64>;
+}
+
 /// An entry with its links.
 struct Node<T> {
     prev: *mut Node<T>,
     next: *mut Node<T>,
-    /// Its place in the tree of a queue; its parent is itself while it is in none.
+    /// Its place in the tree of names of a queue; its parent is itself while it is in none.
     links: bindings::rb_node,
+    /// Its place in the tree of keys, in the same way.
+    #[cfg(linux_keyed_queue)]
+    key_links: bindings::rb_node,
     value: T,
 }
 
 impl<T> Node<T> {
-    /// Takes a node for one that is in no tree.
+    /// Returns the node that is at a place of a tree of keys.
     ///
     /// # Safety
     ///
-    /// `node` must be valid for writes, and in no tree.
-    unsafe fn clear(node: *mut Self) {
+    /// `links` must be those of such a node.
+    #[cfg(linux_keyed_queue)]
+    unsafe fn at_key(links: *mut bindings::rb_node) -> *mut Self {
         // SAFETY: By the safety requirements.
-        unsafe {
-            let links = &raw mut (*node).links;
-            (*links).__rb_parent_color = links.addr();
-        }
-    }
-
-    /// Returns whether a node is in a tree.
-    ///
-    /// # Safety
-    ///
-    /// `node` must be valid for reads.
-    unsafe fn is_linked(node: *mut Self) -> bool {
-        // SAFETY: By the safety requirements.
-        unsafe {
-            let links = &raw mut (*node).links;
-            (*links).__rb_parent_color != links.addr()
-        }
+        unsafe { container_of!(links, Self, key_links) }
     }
 
     /// Returns the node that is at a place of a tree.
@@ -104,6 +101,34 @@ impl<T> Node<T> {
     unsafe fn at(links: *mut bindings::rb_node) -> *mut Self {
         // SAFETY: By the safety requirements.
         unsafe { container_of!(links, Self, links) }
+    }
+}
+
+/// Takes links for such that are in no tree.
+///
+/// # Safety
+///
+/// `links` must be valid for writes, and in no tree.
+unsafe fn clear(links: *mut bindings::rb_node) {
+    // SAFETY: By the safety requirements.
+    unsafe { (*links).__rb_parent_color = links.addr() };
+}
+
+/// Takes links out of a tree, if they are in it; returns whether they were.
+///
+/// # Safety
+///
+/// `links` must be valid for writes, and those of a node of the tree with this root, which nobody else uses
+/// meanwhile, or in no tree.
+unsafe fn erase(root: *mut bindings::rb_root, links: *mut bindings::rb_node) -> bool {
+    // SAFETY: By the safety requirements.
+    unsafe {
+        let is_linked = (*links).__rb_parent_color != links.addr();
+        if is_linked {
+            bindings::rb_erase(links, root);
+            clear(links);
+        }
+        is_linked
     }
 }
 
@@ -170,9 +195,13 @@ impl Vacant {
                 prev: ptr::null_mut(),
                 next: ptr::null_mut(),
                 links: bindings::rb_node::default(),
+                #[cfg(linux_keyed_queue)]
+                key_links: bindings::rb_node::default(),
                 value,
             });
-            Node::clear(node);
+            clear(&raw mut (*node).links);
+            #[cfg(linux_keyed_queue)]
+            clear(&raw mut (*node).key_links);
         }
         // INVARIANT: The start of a block that was a box has just become a node, in no tree.
         // SAFETY: The pointer of a box is not null.
@@ -437,7 +466,8 @@ impl<T> core::ops::DerefMut for Entry<T> {
 ///
 /// - `first` and `last` are the ends of a doubly linked list of `len` nodes that the queue owns, each
 ///   a former [`Entry`], or both null.
-/// - `names` is the root of a tree of those of its nodes that are linked, and no others are.
+/// - `names` and `keys` are the roots of trees of those of its nodes that are linked there, and no others are;
+///   `keyed` says how many are in `keys`.
 /// - The place of each walk in `walks` is null or a node of the queue.
 pub struct EntryQueue<T, const WALKS: usize = 0> {
     first: *mut Node<T>,
@@ -445,6 +475,11 @@ pub struct EntryQueue<T, const WALKS: usize = 0> {
     len: usize,
     /// The entries that are found by name.
     names: bindings::rb_root,
+    /// The entries that are found by their key.
+    #[cfg(linux_keyed_queue)]
+    keys: bindings::rb_root,
+    #[cfg(linux_keyed_queue)]
+    keyed: usize,
     /// How often the first one has left.
     departures: usize,
     /// The walks, by bit.
@@ -494,6 +529,12 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
             names: bindings::rb_root {
                 rb_node: ptr::null_mut(),
             },
+            #[cfg(linux_keyed_queue)]
+            keys: bindings::rb_root {
+                rb_node: ptr::null_mut(),
+            },
+            #[cfg(linux_keyed_queue)]
+            keyed: 0,
             departures: 0,
             walks: 0,
             places: [ptr::null_mut(); WALKS],
@@ -664,12 +705,13 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
         }
         // INVARIANT: The neighbours are linked with each other.
         self.len = self.len.wrapping_sub(1);
-        // SAFETY: By the type invariants it is in the tree if it is linked at all.
+        // INVARIANT: It is not in the trees any more.
+        // SAFETY: By the type invariants it is in each of them if it is linked there at all.
         unsafe {
-            if Node::is_linked(node) {
-                bindings::rb_erase(&raw mut (*node).links, &raw mut self.names);
-                // INVARIANT: It is not in the tree any more.
-                Node::clear(node);
+            erase(&raw mut self.names, &raw mut (*node).links);
+            #[cfg(linux_keyed_queue)]
+            if erase(&raw mut self.keys, &raw mut (*node).key_links) {
+                self.keyed = self.keyed.wrapping_sub(1);
             }
         }
         // SAFETY: It was an entry that the queue has taken, and has given up; it is in no tree.
@@ -800,6 +842,77 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
     ) -> Option<Entry<T>> {
         let found = self.find_named(name)?;
         same(&found).then(|| found.take())
+    }
+}
+
+#[cfg(linux_keyed_queue)]
+impl<T: Keyed, const WALKS: usize> EntryQueue<T, WALKS> {
+    /// Adds an entry at the end, to be found by its name, and by its key if it has one.
+    pub fn push_keyed(&mut self, entry: Entry<T>) {
+        let key = entry.key();
+        let node = self.append_named(entry);
+        let Some(key) = key else {
+            return;
+        };
+        // INVARIANT: As in `append_named`.
+        // SAFETY: As there.
+        unsafe {
+            // Entries with the same key stay in order; one without a key is not in the tree.
+            let is_before = |at| Some(key) < (*Node::<T>::at_key(at)).value.key();
+            insert(&raw mut self.keys, &raw mut (*node).key_links, is_before);
+        }
+        self.keyed = self.keyed.wrapping_add(1);
+    }
+
+    /// Returns whether all entries are found by their keys.
+    pub fn are_keyed(&self) -> bool {
+        self.keyed == self.len
+    }
+
+    /// Looks at the entries that have a key, up to as many as `limit` says, which is lowered accordingly, for
+    /// the first one that `found` accepts. [`Step::More`] if there are more of them than that.
+    pub fn step_keyed(
+        &mut self,
+        key: u64,
+        limit: &mut usize,
+        mut found: impl FnMut(&T) -> bool,
+    ) -> Step<'_, T, WALKS> {
+        let mut first = ptr::null_mut();
+        let mut at = self.keys.rb_node;
+        while !at.is_null() {
+            // SAFETY: Nodes of the tree are in the queue by the type invariants; it is borrowed.
+            unsafe {
+                at = if (*Node::<T>::at_key(at)).value.key() < Some(key) {
+                    (*at).rb_right
+                } else {
+                    first = at;
+                    (*at).rb_left
+                };
+            }
+        }
+        let mut at = first;
+        while !at.is_null() {
+            // SAFETY: As above.
+            let node = unsafe { Node::<T>::at_key(at) };
+            // SAFETY: As above.
+            let value = unsafe { &(*node).value };
+            if value.key() != Some(key) {
+                break;
+            }
+            let Some(left) = limit.checked_sub(1) else {
+                return Step::More;
+            };
+            *limit = left;
+            if found(value) {
+                // SAFETY: A node of a queue is not null.
+                let node = unsafe { NonNull::new_unchecked(node) };
+                // INVARIANT: It is in the queue, as above.
+                return Step::Found(FoundEntry { node, queue: self });
+            }
+            // SAFETY: A node of the tree, which is borrowed.
+            at = unsafe { bindings::rb_next(at) };
+        }
+        Step::End
     }
 }
 
@@ -954,6 +1067,70 @@ mod tests {
         drop(inbox.shut());
         inbox.open(1);
         assert!(push(7)?);
+        Ok(())
+    }
+
+    /// Numbers in tens: those of a ten have its number for a key, but the last one, which has none.
+    #[cfg(linux_keyed_queue)]
+    struct InTens(u32);
+
+    #[cfg(linux_keyed_queue)]
+    impl Named for InTens {
+        type Name = u32;
+
+        fn name(&self) -> u32 {
+            self.0
+        }
+    }
+
+    #[cfg(linux_keyed_queue)]
+    impl Keyed for InTens {
+        fn key(&self) -> Option<u64> {
+            (self.0 % 10 != 9).then_some(u64::from(self.0 / 10))
+        }
+    }
+
+    #[cfg(linux_keyed_queue)]
+    #[test]
+    fn the_first_one_with_a_key_is_found() -> Result {
+        let mut queue = EntryQueue::new();
+        for number in [20, 11, 25, 31, 12, 10, 19] {
+            assert!(queue.are_keyed());
+            queue.push_keyed(Entry::new(InTens(number), GFP_KERNEL)?);
+        }
+        assert!(!queue.are_keyed());
+        let mut find = |key, limit: usize, least: u32| {
+            let mut left = limit;
+            let found = match queue.step_keyed(key, &mut left, |value| value.0 >= least) {
+                Step::Found(found) => Some(found.take().into_inner().0),
+                Step::More => Some(0),
+                Step::End => None,
+            };
+            (found, limit - left)
+        };
+        assert_eq!(find(0, 9, 0), (None, 0));
+        assert_eq!(find(4, 9, 0), (None, 0));
+        assert_eq!(find(1, 9, 20), (None, 3));
+        assert_eq!(find(1, 2, 20), (Some(0), 2));
+        assert_eq!(find(1, 9, 12), (Some(12), 2));
+        assert_eq!(find(1, 9, 0), (Some(11), 1));
+        assert_eq!(find(1, 9, 0), (Some(10), 1));
+        assert_eq!(find(1, 9, 0), (None, 0));
+        assert_eq!(find(2, 9, 0), (Some(20), 1));
+        assert_eq!(find(3, 9, 0), (Some(31), 1));
+        assert!(!queue.are_keyed());
+        assert_eq!(
+            queue
+                .take(|value| value.0 == 19)
+                .map(|entry| entry.into_inner().0),
+            Some(19)
+        );
+        assert!(queue.are_keyed());
+        assert_eq!(
+            queue.pop_front().map(|entry| entry.into_inner().0),
+            Some(25)
+        );
+        assert!(queue.are_keyed() && queue.is_empty());
         Ok(())
     }
 

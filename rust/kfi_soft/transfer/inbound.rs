@@ -20,6 +20,7 @@ use crate::{
     budget::Budget,
     kfi::linux::queue::{
         Entry,
+        Keyed,
         Named, //
     },
     transfer::{
@@ -134,5 +135,12 @@ impl Named for Inbound {
 
     fn name(&self) -> InboundName {
         (self.aside_for, self.origin.number())
+    }
+}
+
+/// By the tag.
+impl Keyed for Inbound {
+    fn key(&self) -> Option<u64> {
+        self.request().kind.tag()
     }
 }

@@ -14,6 +14,10 @@
 //! a walk through a queue is not disturbed by that, and one for a receive or message that has left
 //! begins anew for the next one.
 //!
+//! A tag by which either is found, without a look at others, is its key: that of a message, and that of a
+//! receive for one tag alone. Among receives one that has no key may want a message before one that has: while
+//! such a one is posted, they are compared one after the other.
+//!
 //! A message that has waited is received as soon as a receive comes that wants it. If there is no room in
 //! the completion queue, that may be reported in the memory of the receive; where it could not, or
 //! where others too could have that receive, the message stalls: it stays where it is, and so do
@@ -40,6 +44,7 @@ use crate::{
             Entry,
             EntryQueue,
             FoundEntry,
+            Keyed,
             Named,
             Step,
             Walk,
@@ -73,6 +78,8 @@ use crate::{
 /// How far the first entry of a queue was compared with those of another one.
 struct Progress {
     walk: Option<Walk>,
+    /// It is compared one after the other, as many have its key.
+    walks: bool,
     /// Which entry that is, see [`EntryQueue::departures`].
     departures: usize,
 }
@@ -81,7 +88,29 @@ impl Progress {
     const fn new() -> Self {
         Self {
             walk: None,
+            walks: false,
             departures: 0,
+        }
+    }
+
+    /// Looks for the first of `others` that is `wanted` by the first entry, which has this key.
+    fn step<'a, T: Keyed, const WALKS: usize>(
+        &mut self,
+        others: &'a mut EntryQueue<T, WALKS>,
+        key: Option<u64>,
+        limit: &mut usize,
+        wanted: impl FnMut(&T) -> bool,
+    ) -> Step<'a, T, WALKS> {
+        match key.filter(|_| !self.walks && others.are_keyed()) {
+            Some(key) => {
+                let step = others.step_keyed(key, limit, wanted);
+                self.walks = matches!(step, Step::More);
+                step
+            }
+            None => {
+                self.walks = true;
+                others.step(&mut self.walk, limit, wanted)
+            }
         }
     }
 
@@ -99,6 +128,7 @@ impl Progress {
 
     /// There is none any more.
     fn end<T, const WALKS: usize>(&mut self, others: &mut EntryQueue<T, WALKS>) {
+        self.walks = false;
         if let Some(walk) = self.walk.take() {
             others.end_walk(walk);
         }
@@ -322,7 +352,7 @@ impl MatchLists {
     pub(crate) fn add_receives(&mut self, mut posted: Batch<Posted>) {
         while let Some(posted) = posted.pop() {
             // INVARIANT: No message waits: before one comes these are added.
-            self.posted.push_named(posted);
+            self.posted.push_keyed(posted);
         }
     }
 
@@ -348,7 +378,7 @@ impl MatchLists {
     pub(crate) fn add_receive(&mut self, posted: Entry<Posted>) -> bool {
         if self.unexpected.is_empty() && self.new.is_empty() {
             // INVARIANT: No message waits. One that is being compared comes to it.
-            self.posted.push_named(posted);
+            self.posted.push_keyed(posted);
             return false;
         }
         self.add_new(posted);
@@ -420,8 +450,14 @@ impl MatchLists {
         if self.comparing {
             return None;
         }
-        self.posted
-            .find_among(limit, |posted| posted.wants(request))
+        let wanted = |posted: &Posted| posted.wants(request);
+        match request.kind.tag().filter(|_| self.posted.are_keyed()) {
+            Some(tag) => match self.posted.step_keyed(tag, &mut { limit }, wanted) {
+                Step::Found(found) => Some(found),
+                Step::More | Step::End => None,
+            },
+            None => self.posted.find_among(limit, wanted),
+        }
     }
 
     /// Makes as many comparisons as `limit` says, which is lowered accordingly, or until as much was
@@ -482,7 +518,7 @@ impl MatchLists {
             message.set_stalled(false);
         }
         let wanted = |posted: &Posted| takes(posted, message);
-        let found = match posted.step(&mut progress.walk, limit, wanted) {
+        let found = match progress.step(posted, message.key(), limit, wanted) {
             Step::More => return,
             Step::Found(found) => Some(found),
             Step::End => None,
@@ -494,7 +530,7 @@ impl MatchLists {
             Some(found) => settled.pair(message, found),
             None => {
                 // INVARIANT: Nobody wants it, or it has stalled.
-                unexpected.push_named(message);
+                unexpected.push_keyed(message);
                 settled.kept = true;
                 // It counts, too, where there was nothing to compare it with.
                 *limit = limit.saturating_sub(1);
@@ -579,7 +615,7 @@ impl MatchLists {
             return;
         };
         let wanted = |message: &Inbound| takes(receive, message);
-        let message = match unexpected.step(&mut progress.walk, limit, wanted) {
+        let message = match progress.step(unexpected, receive.key(), limit, wanted) {
             Step::More => return,
             Step::Found(found) => Some(found.take()),
             Step::End => None,
@@ -593,7 +629,7 @@ impl MatchLists {
             None => {
                 if let Some(receive) = new.pop_front() {
                     // INVARIANT: It wants none of those that wait but such as have stalled.
-                    posted.push_named(receive);
+                    posted.push_keyed(receive);
                 }
                 *limit = limit.saturating_sub(1);
             }

@@ -55,6 +55,7 @@ use crate::{
                 EntryQueue,
                 FoundEntry,
                 Inbox,
+                Keyed,
                 Named,
                 Step,
                 WalkableQueue, //
@@ -223,6 +224,16 @@ impl Named for Posted {
 
     fn name(&self) -> Self::Name {
         self.context.as_number()
+    }
+}
+
+/// By the tag, if it is for one alone.
+impl Keyed for Posted {
+    fn key(&self) -> Option<u64> {
+        match self.tag {
+            Some((tag, 0)) => Some(tag),
+            _ => None,
+        }
     }
 }
 

@@ -56,11 +56,6 @@ impl<T> Ring<T> {
         self.len == self.entries.len()
     }
 
-    /// Returns how many entries there are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// Takes a position that may be behind the end, by less than the capacity, back into it.
     fn wrap(&self, at: usize) -> usize {
         at.checked_sub(self.entries.len()).unwrap_or(at)
@@ -136,7 +131,7 @@ mod tests {
         assert_eq!(ring.pop_if(|_| true), None);
         assert!(ring.push(1).is_ok() && ring.push(2).is_ok());
         assert_eq!(ring.pop_if(|entry| *entry != 1), None);
-        assert_eq!(ring.len(), 2);
+        assert!(ring.is_full());
         assert_eq!(ring.pop_if(|entry| *entry == 1), Some(1));
         assert_eq!(ring.pop(), Some(2));
         Ok(())
