@@ -753,19 +753,24 @@ impl Counter {
         self.publish(&state.lend());
     }
 
-    /// Wakes the threads that wait and runs what is due, without the lock. `irqs` ends before that.
-    /// If many wait, the work queue wakes the others.
+    /// Wakes the threads that wait and runs what is due, without the lock. `irqs` ends before that, and `one`
+    /// as well, but for one thread. If many wait, the work queue wakes the others.
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     /// For the same reason they come first: what is due may be much.
-    fn finish(&self, irqs: &mut IrqGuard, due: Due, after: AfterUnlock) {
+    fn finish(&self, irqs: &mut IrqGuard, mut one: IrqGuard, due: Due, after: AfterUnlock) {
         if !due.is_empty() {
             irqs.end();
         }
+        if !due.is_one() {
+            one.end();
+        }
         if due.leaves_others() || after.leaves_others {
+            one.end();
             self.domain.go_on_later(self.state.clone());
         }
         drop(due);
+        one.end();
         after.finish(self.domain.run_list());
         self.tell(irqs);
     }
@@ -779,6 +784,8 @@ impl Counter {
             return;
         }
         let _preemption = NoPreemption::begin();
+        // Once for the lock, and those that a thread is woken with.
+        let one = irqs.or_begin();
         let (due, after) = {
             let mut state = self.state.lock();
             // Relaxed: it is the value that this thread has made, or a later one.
@@ -793,7 +800,7 @@ impl Counter {
             let (due, after) = self.attend(origin, &mut state, now);
             (due, passed.and(after))
         };
-        self.finish(irqs, due, after);
+        self.finish(irqs, one, due, after);
     }
 
     /// Changes the success value under the lock, which may go down; `change` returns the old one and
@@ -818,7 +825,7 @@ impl Counter {
             self.count_event(origin);
             self.attend(origin, &mut state, old.max(new))
         };
-        self.finish(irqs, due, after);
+        self.finish(irqs, IrqGuard::none(), due, after);
     }
 
     /// Counts a change by the provider.
@@ -895,7 +902,7 @@ impl Counter {
             self.changed(&mut state);
             (due, after)
         };
-        self.finish(&mut IrqGuard::none(), due, after);
+        self.finish(&mut IrqGuard::none(), IrqGuard::none(), due, after);
     }
 
     /// Queues an entry, for which `note` finds a slot, and takes out what is due, this one perhaps

@@ -39,6 +39,16 @@ impl IrqGuard {
         Self(None)
     }
 
+    /// Disables interrupts, unless this has.
+    #[inline]
+    #[allow(dead_code, reason = "not every user of guards passes them on")]
+    pub fn or_begin(&self) -> Self {
+        match self.0 {
+            Some(_) => Self::none(),
+            None => Self::begin(),
+        }
+    }
+
     /// Disables interrupts again.
     #[inline]
     pub fn resume(&mut self) {

@@ -226,6 +226,12 @@ impl Due {
         self.tasks.first().is_none_or(Option::is_none)
     }
 
+    /// Returns whether there is one alone.
+    #[allow(dead_code, reason = "not every waker tells one from several")]
+    pub fn is_one(&self) -> bool {
+        !self.is_empty() && self.tasks.get(1).is_none_or(Option::is_none)
+    }
+
     /// Returns whether others were due that are yet to be taken out, by [`WaitGuard::detach_few`].
     pub fn leaves_others(&self) -> bool {
         self.leaves_others
