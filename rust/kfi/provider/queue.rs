@@ -95,6 +95,10 @@ const BEHIND: u32 = 1;
 /// There are entries, if the queue is in a wait set.
 const READY: u32 = 2;
 
+/// An entry may be about to be added, of which others learn elsewhere before: whoever finds none looks with the
+/// lock.
+const COMING: u32 = 4;
+
 /// Wait sets that queues are members of. All are called from any context, hard interrupts included, and
 /// must not sleep.
 pub trait QueueSet: WaitSetOps {
@@ -128,7 +132,7 @@ pub struct Queue<T: Entries, S: WaitSetOps = Absent<WaitSetClass>> {
     #[pin]
     entries: SpinLockIrq<T>,
     front: T::Front,
-    /// Whether there are entries: [`BEHIND`], [`READY`].
+    /// Whether there are entries: [`BEHIND`], [`READY`], [`COMING`].
     ready: Atomic<u32>,
     /// How often the threads that wait were asked to give up.
     signals: Atomic<u64>,
@@ -155,6 +159,14 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         // See `qemu-test/litmus/KFI-queue-entry.litmus`. What moves to the front is there before it is not
         // here any more: `qemu-test/litmus/KFI-queue-moves.litmus`.
         self.ready.load(ordering::Acquire) & BEHIND != 0 || self.front.is_ready()
+    }
+
+    /// As [`Self::is_ready`]; or there may be an entry that is known elsewhere, and is yet to be added by a thread
+    /// that has the lock ([`Self::take_announced`]).
+    pub fn may_be_ready(&self) -> bool {
+        // Acquire: as in `is_ready`. An entry that is not coming any more is there.
+        // See `qemu-test/litmus/KFI-queue-coming.litmus`.
+        self.ready.load(ordering::Acquire) & (BEHIND | COMING) != 0 || self.front.is_ready()
     }
 
     /// Returns the entries that may be taken without the lock, if they may be of this queue. The caller is not to
@@ -197,6 +209,19 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
     /// Changes the entries, and brings `ready` in line.
     pub fn take<R>(&self, take: impl FnOnce(&mut T) -> R) -> R {
         let mut entries = self.entries.lock();
+        let ret = take(&mut entries);
+        self.update(&entries);
+        ret
+    }
+
+    /// As [`Self::take`], where others learn of an entry by what `take` does, before that is there: one that has
+    /// learnt of it finds it, if it looks with the lock when [`Self::may_be_ready`] says so.
+    pub fn take_announced<R>(&self, take: impl FnOnce(&mut T) -> R) -> R {
+        let mut entries = self.entries.lock();
+        // Relaxed: it changes under the lock only.
+        let ready = self.ready.load(ordering::Relaxed);
+        // Full: comes before that.
+        self.ready.xchg(ready | COMING, ordering::Full);
         let ret = take(&mut entries);
         self.update(&entries);
         ret

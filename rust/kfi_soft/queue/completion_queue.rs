@@ -215,12 +215,32 @@ impl CompletionQueue {
         place: EntryPlace<'_>,
         entry: impl FnOnce() -> Option<CompletionError>,
     ) -> bool {
+        Self::report_with(this, place, false, entry)
+    }
+
+    /// As [`Self::report`], where a reader of another queue may learn of the entry by what `entry` does, before it is
+    /// there.
+    pub(crate) fn report_announced(
+        this: &Fid<Self>,
+        place: EntryPlace<'_>,
+        entry: impl FnOnce() -> Option<CompletionError>,
+    ) -> bool {
+        Self::report_with(this, place, true, entry)
+    }
+
+    #[inline]
+    fn report_with(
+        this: &Fid<Self>,
+        place: EntryPlace<'_>,
+        announced: bool,
+        entry: impl FnOnce() -> Option<CompletionError>,
+    ) -> bool {
         let mut place = Some(place);
         // Given back without the lock.
         let mut spare = None;
         // It is up to this thread to wake those that wait for the entry.
         let _preemption = NoPreemption::begin();
-        let told = this.queue.take(|entries| {
+        let add = |entries: &mut Completions| {
             let Some(entry) = entry() else {
                 return false;
             };
@@ -237,7 +257,12 @@ impl CompletionQueue {
                 Some(EntryPlace::Nowhere) | None => {}
             }
             true
-        });
+        };
+        let told = if announced {
+            this.queue.take_announced(add)
+        } else {
+            this.queue.take(add)
+        };
         drop(place);
         if let Some(spare) = spare {
             this.spare.give(spare);
@@ -402,7 +427,7 @@ impl CompletionQueue {
             if buffer.is_full() {
                 return Ok(());
             }
-            match (self.queue.is_ready(), buffer.len()) {
+            match (self.queue.may_be_ready(), buffer.len()) {
                 (true, _) => (),
                 (false, 0) => return Err(EAGAIN),
                 (false, _) => return Ok(()),

@@ -199,6 +199,18 @@ impl Completer {
         }
     }
 
+    /// As [`Self::report`], for one use of a buffer for several messages, whose release may be in another queue.
+    fn report_part(
+        &self,
+        place: EntryPlace<'_>,
+        entry: impl FnOnce() -> Option<CompletionError>,
+    ) -> bool {
+        match &self.queue {
+            Some(bound) => CompletionQueue::report_announced(bound.queue.fid(), place, entry),
+            None => entry().is_some(),
+        }
+    }
+
     /// Completes an operation, with or without a failure. The entry lies in the memory of `spec`,
     /// else in `place`.
     pub(crate) fn end(
@@ -245,7 +257,7 @@ impl Completer {
         // The remains of a use are dropped without the lock of the queue.
         let mut left = None;
         let mut counts = None;
-        self.report(place, || {
+        self.report_part(place, || {
             let (ended, last) = part.leave();
             counts = Some(Counts::of(&ended));
             let last = left.insert(last);
@@ -283,7 +295,7 @@ impl Completer {
                 // As above.
                 let mut left = None;
                 let mut counts = None;
-                self.report(place, || {
+                self.report_part(place, || {
                     let (ended, last) = part.leave();
                     let last = left.insert(last);
                     if !ended.is_last() {

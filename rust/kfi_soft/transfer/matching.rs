@@ -65,7 +65,8 @@ use crate::{
         receive_queue::{
             pair,
             Mismatch,
-            Posted, //
+            Posted,
+            STEP, //
         },
         receiver::Receiver, //
     },
@@ -103,8 +104,10 @@ impl Progress {
     ) -> Step<'a, T, WALKS> {
         match key.filter(|_| !self.walks && others.are_keyed()) {
             Some(key) => {
+                let whole = *limit >= STEP;
                 let step = others.step_keyed(key, limit, wanted);
-                self.walks = matches!(step, Step::More);
+                // Else it is looked for again, in a step of its own.
+                self.walks = whole && matches!(step, Step::More);
                 step
             }
             None => {

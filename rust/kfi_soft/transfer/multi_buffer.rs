@@ -8,8 +8,9 @@
 //! order; the last one carries the release (`KFI_MULTI_RECV`). To end the use of the buffer and to
 //! add the completion are one step: both are done with the lock of the completion queue held. So
 //! the thread whose use is the last one adds its entry behind those of all others. Where
-//! endpoints share receives, these may lie in other queues: a reader who has seen the release takes
-//! the lock of the other queue after the thread that has ended a use there, and so finds its entry.
+//! endpoints share receives, these may lie in other queues, which are read without a lock: the thread that
+//! ends a use there says before that its entry is coming. So a reader that has seen the release, and finds
+//! none, takes the lock of that queue after that thread, and finds it (`qemu-test/litmus/KFI-queue-coming.litmus`).
 
 #![forbid(unsafe_code)]
 

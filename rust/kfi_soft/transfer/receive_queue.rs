@@ -457,7 +457,7 @@ fn jiffies_to_millis(jiffies: Jiffies) -> u32 {
 }
 
 /// Entries that are looked at before others get the lock.
-const STEP: usize = 64;
+pub(super) const STEP: usize = 64;
 
 /// Rounds of comparisons in the work queue, before it looks at others.
 const ROUNDS: usize = 64;

@@ -282,7 +282,8 @@ impl Producer {
         let end = before.filter(is_there).unwrap_or(self.tail);
         // INVARIANT: As above.
         // Full: they are filled before, and it is looked after it who waits for them.
-        // See `qemu-test/litmus/KFI-queue-front.litmus` and `qemu-test/litmus/KFI-queue-moves.litmus`.
+        // See `qemu-test/litmus/KFI-queue-front.litmus`, `qemu-test/litmus/KFI-queue-moves.litmus`, and
+        // `qemu-test/litmus/KFI-queue-coming.litmus`.
         self.ring.end.xchg(end, ordering::Full);
     }
 
