@@ -277,7 +277,7 @@ impl Completions {
             }
         }
         let wanted = |entry: &CompletionError| errors || entry.failure.err == 0;
-        if !self.backlog.front().is_some_and(|entry| wanted(entry)) {
+        if !self.backlog.front().is_some_and(wanted) {
             return Popped::Nothing;
         }
         match self.backlog.pop_front() {
