@@ -1008,12 +1008,18 @@ impl Counter {
     }
 
     /// Returns whether additions that follow each other can be made as one, of less than
-    /// [`Tally::LIMIT`]: nobody can tell them apart, unless one of them makes the value as high as
-    /// another one, which passes 2^64, does not.
+    /// [`Tally::LIMIT`].
+    ///
+    /// Nobody can tell them apart, unless
+    ///
+    /// - one of them makes the value as high as another one, which passes 2^64, does not; or
+    /// - there is an error value: deferred work is due at a lower success value then than triggered
+    ///   operations with the same threshold, so that what one addition makes due would be sorted among
+    ///   what the next one does.
     pub(crate) fn can_join_additions(&self) -> bool {
         // Relaxed: should another thread make it so high meanwhile, it does so before or after all of
-        // them.
-        self.values.success.value.load(ordering::Relaxed) < HIGH
+        // them; and an error that is added meanwhile comes after all of them.
+        self.values.success.value.load(ordering::Relaxed) < HIGH && self.values.error.read() == 0
     }
 
     /// Sets as deferred work does (R-DWQ-20). From any context, with no lock held.

@@ -41,6 +41,7 @@ tests! {
     "case-42-order-of-set-and-add" ["R-DWQ-18 R-TRIG-16"] set_and_add;
     "case-43-alias" ["R-DWQ-21"] alias;
     "case-44-mixed-with-triggered" ["R-DWQ-18 R-DWQ-5 R-TRIG-13"] mixed;
+    "case-44-mixed-with-errors" ["R-DWQ-18 R-DWQ-5 R-DWQ-30 R-TRIG-13"] mixed_with_errors;
     "case-45-duplicates" ["R-DWQ-4 R-CTL-2"] duplicates;
     "case-46-collectives" ["R-DWQ-1 R-DWQ-2 R-DWQ-18"] collectives;
     "case-47-limit" ["R-DWQ-24 R-CTL-3"] limit;
@@ -810,6 +811,45 @@ fn mixed(env: &Env) -> Outcome {
     quiet(&this.tx)?;
     trigger.add(10)?;
     expect_contexts(&this.tx, &[5])?;
+    net.close()
+}
+
+fn mixed_with_errors(env: &Env) -> Outcome {
+    let net = Net::pair(env)?;
+    let this = &net.peers[0];
+    let [source, trigger, done] = [net.counter()?, net.counter()?, net.counter()?];
+    this.set_number(0, 1);
+    // Additions that become due at once, but are made one after the other.
+    let count = 8;
+    for _ in 0..count {
+        let add = Work::add(&trigger, 1, &source, 1);
+        net.rig.domain.queue_work(&add)?;
+    }
+    // Each lets one of both kinds begin, as the errors count for deferred work only.
+    let errors = 5;
+    trigger.add_err(errors)?;
+    for i in (0..count).rev() {
+        let fetch = |slot| net.fetch_add((0, 1), 0, 8, 64 + slot * 8);
+        let triggered = fetch(2 * i).flags(bits::TRIGGER).context(i);
+        this.ep.post(&triggered.trigger(&trigger, i + 1))?;
+        let threshold = i + 1 + errors;
+        let ep = this.ep.handle();
+        let work = Work::transfer(
+            OpType::FETCH_ATOMIC,
+            ep,
+            &fetch(2 * i + 1),
+            &trigger,
+            threshold,
+        );
+        let work = work.completion(done.handle());
+        net.rig.domain.queue_work(&work)?;
+    }
+    source.add(1)?;
+    expect_value(&done, count)?;
+    expect_contexts(&this.tx, &(0..count).collect::<Vec<_>>())?;
+    for slot in 0..2 * count {
+        check_eq!(this.number(64 + slot * 8), slot, "rank of {slot}");
+    }
     net.close()
 }
 
