@@ -74,6 +74,27 @@ read_toolchain()
 	done <"$1"
 }
 
+# llvm_program LLVM NAME: what program NAME of that LLVM is called; LLVM as the
+# kernel's build takes it (1, -19 or a folder/).
+llvm_program()
+{
+	case $1 in
+	1) echo "$2" ;;
+	-*) echo "$2$1" ;;
+	*/) echo "$1$2" ;;
+	*) return 1 ;;
+	esac
+}
+
+# same_llvm RUST CLANG LLVM: can C be inlined into Rust, by a rustc whose LLVM is of
+# version RUST and a clang of version CLANG? As RUSTC_CLANG_LLVM_COMPATIBLE of the
+# kernel: the major versions count. And the linker for both is to be there.
+same_llvm()
+{
+	[[ $1 && ${1%%.*} == "${2%%.*}" ]] &&
+		type -P -- "$(llvm_program "$3" llvm-link)" >/dev/null
+}
+
 # write_if_changed FILE <text: replaces FILE in one step, and only if it would
 # differ, so that make sees no news where there are none.
 write_if_changed()
