@@ -22,7 +22,10 @@
 #include <kfi_domain.h>
 
 #include "helpers.h"
+#include "helpers_inlined.inc.c"
 
+/* Of the others no bitcode is made. */
+#ifndef KFI_INLINED
 /*
  * synchronize_rcu_tasks() is synchronize_rcu() without it, which waits for nobody who is preempted
  * outside of a section: the module could go from under them.
@@ -52,62 +55,6 @@ bool kfi_rust_helper_wait_for_value_within(atomic_long_t *word, long value, unsi
 				      msecs_to_jiffies(ms));
 }
 
-void kfi_rust_helper_set_current_state(unsigned int state)
-{
-	set_current_state(state);
-}
-
-unsigned int kfi_rust_helper_memalloc_nofs_save(void)
-{
-	return memalloc_nofs_save();
-}
-
-void kfi_rust_helper_memalloc_nofs_restore(unsigned int flags)
-{
-	memalloc_nofs_restore(flags);
-}
-
-unsigned int kfi_rust_helper_memalloc_noio_save(void)
-{
-	return memalloc_noio_save();
-}
-
-void kfi_rust_helper_memalloc_noio_restore(unsigned int flags)
-{
-	memalloc_noio_restore(flags);
-}
-
-bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module)
-{
-	return within_module(addr, module);
-}
-
-void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
-					       wait_queue_func_t func)
-{
-	init_waitqueue_func_entry(entry, func);
-}
-
-void kfi_rust_helper_cond_resched(void)
-{
-	cond_resched();
-}
-
-bool kfi_rust_helper_irqs_disabled(void)
-{
-	return irqs_disabled();
-}
-
-void kfi_rust_helper_preempt_disable(void)
-{
-	preempt_disable();
-}
-
-void kfi_rust_helper_preempt_enable(void)
-{
-	preempt_enable();
-}
-
 void kfi_rust_helper_copy(void *to, const void *from, size_t len)
 {
 	/* The ranges may overlap. */
@@ -130,18 +77,6 @@ bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned 
 	spin_unlock_irqrestore(&head->lock, flags);
 	return is_short;
 }
-
-#ifdef HAVE_kfi_core
-void kfi_rust_helper_kfi_ref_provider(struct kfi_provider *provider)
-{
-	kfi_ref_provider(provider);
-}
-
-void kfi_rust_helper_kfi_deref_provider(struct kfi_provider *provider)
-{
-	kfi_deref_provider(provider);
-}
-#endif /* HAVE_kfi_core */
 
 #ifdef HAVE_kfi_provider
 /*
@@ -171,29 +106,14 @@ struct kfi_rust_reserve *kfi_rust_helper_reserve_create(int elements, size_t siz
 	return (struct kfi_rust_reserve *)mempool_create_kmalloc_pool(elements, size);
 }
 
-void *kfi_rust_helper_reserve_take(struct kfi_rust_reserve *reserve)
-{
-	return mempool_alloc_preallocated((mempool_t *)reserve);
-}
-
-void kfi_rust_helper_reserve_give(struct kfi_rust_reserve *reserve, void *element)
-{
-	mempool_free(element, (mempool_t *)reserve);
-}
-
 void kfi_rust_helper_reserve_destroy(struct kfi_rust_reserve *reserve)
 {
 	mempool_destroy((mempool_t *)reserve);
 }
 
-static __always_inline bool has_to_look(struct kfi_rust_tally *tally, u64 value, u64 sum)
-{
-	return unlikely(sum >= (u64)atomic64_read(&tally->attention)) || unlikely(sum < value);
-}
-
 /* Attends to an addition, in the section in which that was made, and ends it. */
-static noinline __cold int tally_attend(u64 value, u64 sum, void *owner,
-					void (*attend)(void *owner, u64 value, u64 sum))
+__cold int kfi_rust_tally_attend(u64 value, u64 sum, void *owner,
+				 void (*attend)(void *owner, u64 value, u64 sum))
 {
 	/*
 	 * Others see the value, and what waits for it depends on this thread, which is not preempted
@@ -209,47 +129,6 @@ static noinline __cold int tally_attend(u64 value, u64 sum, void *owner,
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
 		preempt_enable();
 	return 0;
-}
-
-int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,
-			      void (*attend)(void *owner, u64 value, u64 sum))
-{
-	u64 sum;
-
-	/* Close waits for this section as for any other; where RCU is preemptible it costs less. */
-	rcu_read_lock_sched();
-	/*
-	 * Fully ordered, which the proof in counter.rs builds on
-	 * (qemu-test/litmus/KFI-add-vs-submit.litmus). In the section, as close may follow at once
-	 * (qemu-test/litmus/KFI-add-vs-close.litmus).
-	 */
-	sum = atomic64_add_return(value, &tally->value);
-	/* A function of its own, so that an addition with nothing due saves no registers. */
-	if (has_to_look(tally, value, sum))
-		return tally_attend(value, sum, owner, attend);
-	rcu_read_unlock_sched();
-	return 0;
-}
-
-bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 events, u64 *sum)
-{
-	/* As above. */
-	u64 now = atomic64_add_return(value, &tally->value);
-
-	/* After the change, by that order (qemu-test/litmus/KFI-poll-event.litmus). */
-	atomic64_add(events, &tally->events);
-	*sum = now;
-	return has_to_look(tally, value, now);
-}
-
-struct page *kfi_rust_helper_sg_page(struct scatterlist *entry)
-{
-	return sg_page(entry);
-}
-
-void *kfi_rust_helper_page_address(struct page *page)
-{
-	return page_address(page);
 }
 
 /*
@@ -555,3 +434,4 @@ int kfi_rust_helper_raw_smp_processor_id(void)
 #include "helpers_list.h"
 #undef KFI_HELPER
 #endif /* HAVE_kfi_consumer */
+#endif /* KFI_INLINED */
