@@ -646,9 +646,21 @@ impl World {
             .expect("it was read");
     }
 
-    /// The target does what is due after so many milliseconds.
+    /// The initiator does without memory for flows for a time; returns whether it could.
+    fn rest(&mut self) -> bool {
+        let flows = self.initiator.take_flows(Vec::new());
+        let Some(flows) = flows else {
+            return false;
+        };
+        assert!(!self.initiator.has_flows());
+        self.initiator.set_flows(vec![Flow::default(); flows.len()]);
+        true
+    }
+
+    /// The target does what is due after so many milliseconds, and the initiator rests if it can.
     fn wait(&mut self, millis: u64) {
         self.now += millis;
+        self.rest();
         self.target.let_go(self.now);
         self.initiator.set_now(self.now);
     }
@@ -1459,6 +1471,35 @@ fn a_lane_at_rest_has_memory_of_its_own_only() {
         world.target.rest();
         assert_eq!((others(&world), all(&world)), (0, 1), "in round {round}");
     }
+}
+
+/// An initiator needs no memory for flows while nothing is under way, unless one is stopped or has to say that it
+/// goes on.
+#[test]
+fn flows_need_memory_only_while_there_is_something_of_them() {
+    let mut world = World::new(67);
+    assert!(world.rest());
+    for _ in 0..3 {
+        world.post_one(What::Send, 10);
+    }
+    world.settle();
+    assert!(!world.rest());
+    for asked in std::mem::take(&mut world.model.open) {
+        world.model.answered.push_back((asked.id, 0, asked));
+    }
+    world.settle();
+    assert!(world.rest());
+    let go = |world: &mut World| {
+        let mut out = [0; 32];
+        Frame::Go(2).write(0, 1, 0, &mut out);
+        let (common, frame) = Frame::parse(&out).expect("it is a frame");
+        world.initiator.head(&common, &frame)
+    };
+    assert!(go(&mut world).is_ok());
+    assert_eq!(world.initiator.len(), 0);
+    assert!(!world.rest());
+    world.initiator.end_session();
+    assert!(world.rest());
 }
 
 /// A lane has memory for as many requests as a chunk has, whatever others have, and whichever numbers these are.

@@ -210,11 +210,12 @@ impl Connection {
         self.out.is_empty()
     }
 
-    /// Makes the memory for what is sent and received, if there is none yet; `false` if that is not to be had now:
-    /// then it is wanted again after [`Self::shortage`]. The connection is over if there is none for long. It is not
-    /// waited for, as others wait for the thread that does.
-    pub(super) fn rouse(&mut self) -> Result<bool, End> {
-        if !self.is_at_rest() || self.prepare().is_ok() {
+    /// Makes the memory for what is sent and received, if there is none yet, and what `others` make, who do not
+    /// wait for it; `false` if that is not to be had now: then it is wanted again after [`Self::shortage`]. The
+    /// connection is over if there is none for long. It is not waited for, as others wait for the thread that
+    /// does.
+    pub(super) fn rouse(&mut self, others: impl FnOnce() -> Result) -> Result<bool, End> {
+        if (!self.is_at_rest() || self.prepare().is_ok()) && others().is_ok() {
             self.short = None;
             return Ok(true);
         }

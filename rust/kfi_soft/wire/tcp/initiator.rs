@@ -561,7 +561,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
                     State {
-                        // Memory for flows comes with the first answer of the target, if there ever is one.
+                        // Memory for flows comes with the first answer of the target, if there ever is one, and
+                        // goes when the connection rests.
                         lane: Lane::new(KVVec::new(), random()),
                         session,
                         expected: 0,
@@ -937,7 +938,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             Ok(false) => return Ok(false),
             Err(_) => return Err(End::Broke),
         }
-        if !link.connection.rouse()? {
+        if !link.connection.rouse(|| Ok(()))? {
             return Ok(false);
         }
         let (source, target) = self.pair;
@@ -999,7 +1000,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if connection.is_at_rest() && self.posted.load(ordering::Relaxed) {
             starved.get_or_insert_with(Instant::now);
         }
-        if !connection.rouse()? {
+        let flows = || provide_flows(lane, *phase);
+        if !connection.rouse(flows)? {
             return Ok(false);
         }
         *starved = None;
@@ -1023,10 +1025,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     }
                 }
                 Part::Head(Common { ack, .. }, Frame::Ack) if *phase == Phase::Welcome => {
-                    if !lane.has_flows() {
-                        let flows = KVVec::from_elem(Flow::default(), FLOWS, GFP_NOWAIT);
-                        lane.set_flows(flows.map_err(|_| End::NoMemory)?);
-                    }
+                    // Those that never come so far need none.
+                    provide_flows(lane, Phase::Ready).map_err(|_| End::NoMemory)?;
                     // It does not know what it has known.
                     lane.connected(ack, *window).map_err(|_| End::Lost)?;
                     lane.set_straight(STRAIGHT);
@@ -1267,6 +1267,10 @@ impl<O: Initiator> State<O> {
         } else {
             None
         };
+        if is_quiet && link.connection.is_at_rest() {
+            // Unless one of them is still stopped.
+            drop(self.lane.take_flows(KVVec::new()));
+        }
         let frame = link.connection.patience().unwrap_or(Some(1));
         // Behind what waits for room, and behind the rest of a body, it would wait, too.
         let waits = link.connection.is_blocked() || !self.lane.is_between();
@@ -1286,6 +1290,14 @@ impl<O: Initiator> State<O> {
             },
         )
     }
+}
+
+/// Makes the memory for flows of a connection that is ready, if there is none. Does not wait for it.
+fn provide_flows<O: Initiator>(lane: &mut Lane<Outbound<O>, KVVec<Flow>>, phase: Phase) -> Result {
+    if phase == Phase::Ready && !lane.has_flows() {
+        lane.set_flows(KVVec::from_elem(Flow::default(), FLOWS, GFP_NOWAIT)?);
+    }
+    Ok(())
 }
 
 /// The target of an association, as far as that knows it.

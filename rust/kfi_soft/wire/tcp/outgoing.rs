@@ -336,7 +336,7 @@ enum Pace {
 }
 
 /// A flow. The default is one of which there is nothing.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flow {
     /// How many of it are under way.
     under_way: u16,
@@ -450,14 +450,23 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
     }
 
-    /// Returns whether it has memory for flows, which it needs from the first connection on.
+    /// Returns whether it has memory for flows, without which it is not to be connected, and nothing to be
+    /// received or sent.
     pub(crate) fn has_flows(&self) -> bool {
         !self.flows.is_empty()
     }
 
-    /// Gives it memory for flows, of which there is nothing, before the first connection.
+    /// Gives it memory for flows, of which there is nothing, always of the same size, when it has none.
     pub(crate) fn set_flows(&mut self, flows: F) {
         self.flows = flows;
+    }
+
+    /// Puts `none`, which is of no size, in the place of the memory for flows, and returns that, if there is
+    /// nothing of any flow.
+    pub(crate) fn take_flows(&mut self, none: F) -> Option<F> {
+        // None that is listed or stopped is as by default.
+        let is_idle = self.len() == 0 && self.flows.iter().all(|flow| *flow == Flow::default());
+        is_idle.then(|| core::mem::replace(&mut self.flows, none))
     }
 
     /// Leaves bodies of which as many bytes are left to [`Self::send`].

@@ -1497,7 +1497,7 @@ impl Visitor {
         }
         if connection.is_at_rest() {
             let is_wanted = connection.may_receive() || !service.outcomes.is_empty();
-            if !is_wanted || !connection.rouse()? {
+            if !is_wanted || !connection.rouse(|| Ok(()))? {
                 return Ok(false);
             }
         }
