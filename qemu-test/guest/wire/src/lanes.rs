@@ -750,9 +750,21 @@ impl World {
     fn send(&mut self) {
         let room = 24 + self.random.below(9000);
         let mut out = vec![0; room];
+        // Some are taken at once, and those that were not asked for are kept.
+        let at_once = 1 + (self.random.0 >> 40) as usize % 8;
         let posted = &mut self.posted;
-        let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+        let mut taken = VecDeque::new();
+        let fresh = |most: u64| {
+            if taken.is_empty() {
+                let count = at_once.min(most as usize).min(posted.len());
+                taken.extend(posted.drain(..count));
+            }
+            taken.pop_front().map(|next| Entry::new(Sent::new(next)))
+        };
         let mut count = self.initiator.fill(&mut out, fresh);
+        for next in taken {
+            self.initiator.keep(Entry::new(Sent::new(next)));
+        }
         if self.random.below(3) == 0 {
             count += self.initiator.fill_ack(&mut out[count..]);
         }
@@ -760,7 +772,7 @@ impl World {
         if !is_full && !self.initiator.has_more() && !self.initiator.has_straight() {
             // A side that has sent this waits until it is told of something.
             let posted = &mut self.posted;
-            let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+            let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
             assert_eq!(self.initiator.fill(&mut out[count..], fresh), 0);
         }
         self.there.extend(&out[..count]);
@@ -2050,7 +2062,7 @@ fn what_stands_behind_others_has_not_waited() {
     }
     let mut out = [0; 4000];
     let posted = &mut world.posted;
-    let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+    let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
     let count = world.initiator.fill(&mut out, fresh);
     assert!(world.posted.is_empty());
     world.there.extend(&out[..count]);
@@ -2117,7 +2129,7 @@ fn a_flow_is_let_go_in_every_state() {
         let number = world.posted.back().expect("it was posted").number;
         let posted = &mut world.posted;
         let mut out = [0; 1000];
-        let count = world.initiator.fill(&mut out, || {
+        let count = world.initiator.fill(&mut out, |_| {
             posted.pop_front().map(Sent::new).map(Entry::new)
         });
         assert_ne!(count, 0);
@@ -2165,7 +2177,7 @@ fn what_is_sent_again_is_withdrawn_again() {
             When::AboutToBeSent => {
                 let first = world.posted.pop_front().expect("it was posted");
                 let mut first = Some(Entry::new(Sent::new(first)));
-                let count = world.initiator.fill(&mut [0; 24], || first.take());
+                let count = world.initiator.fill(&mut [0; 24], |_| first.take());
                 assert_eq!((count, first.is_none()), (0, true), "there is no room");
             }
             When::Sent => world.send(),
@@ -2174,7 +2186,7 @@ fn what_is_sent_again_is_withdrawn_again() {
         world.operations[0].withdrawn.set(true);
         world.initiator.recall();
         // Lost with the connection, or too early.
-        world.initiator.fill(&mut [0; 24], || None);
+        world.initiator.fill(&mut [0; 24], |_| None);
         if !matches!(when, When::AboutToBeSent) {
             world.connect();
         }
@@ -2218,7 +2230,7 @@ fn what_cannot_be_said_keeps_no_others() {
     // In turns, as all that keeps others waiting.
     for sends in [false, true] {
         let posted = &mut world.posted;
-        let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+        let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
         let count = world.initiator.fill(&mut [0; MAX_REQUEST], fresh);
         assert_eq!(count != 0, sends);
         assert_eq!(world.initiator.has_more(), !sends);
@@ -2242,7 +2254,7 @@ fn requests_are_held_in_turns() {
     let mut left = world.posted.len();
     while left != 0 {
         let posted = &mut world.posted;
-        let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+        let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
         world.initiator.fill(&mut [0; 1000], fresh);
         assert_eq!(left - world.posted.len(), left.min(STEP));
         left = world.posted.len();
@@ -2325,7 +2337,7 @@ fn requests_that_were_sent_are_looked_at_in_turns() {
     }
     let mut out = vec![0; 100_000];
     let posted = &mut world.posted;
-    let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+    let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
     assert_ne!(world.initiator.fill(&mut out, fresh), 0);
     assert!(world.posted.is_empty() && !world.initiator.has_more());
     for operation in &world.operations {
@@ -2338,7 +2350,7 @@ fn requests_that_were_sent_are_looked_at_in_turns() {
     assert_eq!(world.initiator.unwanted(), round);
     let mut told = 0;
     loop {
-        let count = world.initiator.fill(&mut out, || None);
+        let count = world.initiator.fill(&mut out, |_| None);
         assert!(count <= STEP * WITHDRAW);
         told += count;
         if !world.initiator.has_more() {
@@ -2472,7 +2484,7 @@ fn what_still_moves_is_no_silence() {
         world.operations[0].withdrawn.set(true);
         world.initiator.recall();
         // It is lost on the way.
-        world.initiator.fill(&mut [0; 24], || None);
+        world.initiator.fill(&mut [0; 24], |_| None);
         let asked = world.model.open.remove(0);
         world.model.started.push_back(asked);
         let mut before = world.initiator.parting();

@@ -130,6 +130,9 @@ const LEAST_EAGER: u32 = 8 << 10;
 /// The flows of a lane, if the target has as many.
 const FLOWS: usize = 4096;
 
+/// So many requests are taken at once to be sent.
+const TAKEN: usize = 8;
+
 /// Requests that are not wanted any more may take so many times `peer_timeout`, if something comes of them
 /// all the time.
 const LONGEST_PARTING: u32 = 16;
@@ -369,6 +372,9 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         }
     }
 }
+
+/// Requests that were taken to be sent, and are not of a lane yet.
+type Taken<O> = EntryQueue<Sent<Outbound<O>>>;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -654,15 +660,36 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         next
     }
 
-    /// Takes out the next request that was not sent yet, to send it.
-    fn next_to_send(&self) -> Option<Entry<Sent<Outbound<O>>>> {
+    /// Takes out the next request that was not sent yet, to send it, and some more of them into `taken`, from
+    /// which it takes the next ones; no more than `most`.
+    fn next_to_send(&self, taken: &mut Taken<O>, most: u64) -> Option<Entry<Sent<Outbound<O>>>> {
+        if let Some(next) = taken.pop_front() {
+            return Some(next);
+        }
         // Relaxed: as above.
         if !self.posted.load(ordering::Relaxed) {
             return None;
         }
-        // Once for both locks.
+        let most = usize::try_from(most).unwrap_or(TAKEN).clamp(1, TAKEN);
+        let mut fresh = EntryQueue::new();
+        // Once for all locks.
         let _irqs = IrqGuard::begin();
-        self.next_posted().map(Outbound::new)
+        {
+            let mut inbox = self.inbox.lock();
+            while fresh.len() < most {
+                match inbox.fresh.pop() {
+                    Some(entry) => fresh.push_back(entry),
+                    None => break,
+                }
+            }
+            if inbox.fresh.is_empty() {
+                self.posted.store(false, ordering::Relaxed);
+            }
+        }
+        while let Some(entry) = fresh.pop_front() {
+            taken.push_back(Outbound::new(entry));
+        }
+        taken.pop_front()
     }
 
     /// Has the work item run soon.
@@ -1051,8 +1078,12 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
         let room = connection.room();
         let size = room.len();
-        let fresh = || self.next_to_send();
+        let mut taken = Taken::new();
+        let fresh = |most| self.next_to_send(&mut taken, most);
         let mut count = lane.fill(room, fresh);
+        while let Some(entry) = taken.pop_front() {
+            lane.keep(entry);
+        }
         if !lane.owes_ack() {
             state.ack_since = None;
         } else if lane.untold() >= MANY_UNTOLD

@@ -853,11 +853,12 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     }
 
     /// Writes what is to be sent, as far as there is room; returns how many bytes. `fresh` is asked for
-    /// requests that have come since. One call is a turn: see [`Self::has_more`].
+    /// requests that have come since, and told of how many more there may be. One call is a turn: see
+    /// [`Self::has_more`].
     pub(crate) fn fill(
         &mut self,
         out: &mut [u8],
-        mut fresh: impl FnMut() -> Option<Entry<Sent<R>>>,
+        mut fresh: impl FnMut(u64) -> Option<Entry<Sent<R>>>,
     ) -> usize {
         let mut done = 0;
         (self.looks, self.holds) = (STEP, STEP);
@@ -1014,19 +1015,18 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         None
     }
 
-    /// Takes a request out that has come since, and that need not be held. In a turn no more are held than may
-    /// be, however fast others come.
+    /// Takes a request out that has come since, and that need not be held, when there are so many `numbers` left. In
+    /// a turn no more are held than may be, however fast others come.
     fn take_fresh(
         &mut self,
-        fresh: &mut impl FnMut() -> Option<Entry<Sent<R>>>,
+        numbers: u64,
+        fresh: &mut impl FnMut(u64) -> Option<Entry<Sent<R>>>,
     ) -> Option<Entry<Sent<R>>> {
         while let Some(left) = self.holds.checked_sub(1) {
-            let mut entry = fresh()?;
+            let mut entry = fresh(numbers)?;
             // Without a lock, as nobody else has it.
             if entry.request.begin() {
-                entry.order = self.begun;
-                entry.flow = entry.request.flow(self.used, self.key);
-                self.begun = self.begun.saturating_add(1);
+                self.note_begun(&mut entry);
                 let flow = self.flow(entry.flow);
                 if flow.is_none_or(|flow| flow.is_open() && !flow.holds) {
                     return Some(entry);
@@ -1036,6 +1036,24 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             self.holds = left;
         }
         None
+    }
+
+    /// Keeps a request that has come since and that [`Self::fill`] did not ask for, behind those that it did: it
+    /// is sent in the turn of its flow.
+    pub(crate) fn keep(&mut self, mut entry: Entry<Sent<R>>) {
+        if entry.request.begin() {
+            self.note_begun(&mut entry);
+            let flow = entry.flow;
+            self.hold(entry);
+            self.list(flow);
+        }
+    }
+
+    /// A request has begun.
+    fn note_begun(&mut self, entry: &mut Entry<Sent<R>>) {
+        entry.order = self.begun;
+        entry.flow = entry.request.flow(self.used, self.key);
+        self.begun = self.begun.saturating_add(1);
     }
 
     /// Takes a request out that was held, of a flow that goes on; each flow has its turn.
@@ -1210,18 +1228,20 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     fn fill_head(
         &mut self,
         room: &mut [u8],
-        fresh: &mut impl FnMut() -> Option<Entry<Sent<R>>>,
+        fresh: &mut impl FnMut(u64) -> Option<Entry<Sent<R>>>,
     ) -> Option<usize> {
         let ack = self.ack();
         loop {
             if self.at == self.next {
                 // The target knows `ack` by the header that is about to be written.
-                if self.next.saturating_sub(ack) >= self.window.numbers.min(MAX_NUMBERS) {
+                let most = self.window.numbers.min(MAX_NUMBERS);
+                let numbers = most.saturating_sub(self.next.saturating_sub(ack));
+                if numbers == 0 {
                     return None;
                 }
                 let entry = match self.take_held() {
                     Some(entry) => entry,
-                    None => self.take_fresh(fresh)?,
+                    None => self.take_fresh(numbers, fresh)?,
                 };
                 self.number(entry);
             }
