@@ -17,7 +17,10 @@
 
 #![forbid(unsafe_code)]
 
-use crate::kfi::linux::interrupts;
+use crate::kfi::linux::interrupts::{
+    self,
+    IrqGuard, //
+};
 
 /// Up to as many bytes are copied in the context of a caller, more by a work queue.
 pub(crate) const INLINE_LIMIT: usize = 16 << 10;
@@ -34,6 +37,8 @@ pub(crate) struct Budget {
     bytes: usize,
     /// This is inside of a comparison.
     comparing: bool,
+    /// Keeps interrupts disabled, once for all locks of something short.
+    irqs: IrqGuard,
 }
 
 impl Budget {
@@ -44,6 +49,7 @@ impl Budget {
         messages: 2,
         bytes: 4096,
         comparing: false,
+        irqs: IrqGuard::none(),
     };
 
     /// With preemption disabled.
@@ -53,6 +59,7 @@ impl Budget {
         messages: 64,
         bytes: 32 * INLINE_LIMIT,
         comparing: false,
+        irqs: IrqGuard::none(),
     };
 
     /// For one operation that is begun because it is due.
@@ -62,11 +69,32 @@ impl Budget {
         messages: 1,
         bytes: INLINE_LIMIT,
         comparing: false,
+        irqs: IrqGuard::none(),
     };
 
     /// Returns that of a thread.
     pub(crate) const fn thread() -> Self {
         Self::THREAD
+    }
+
+    /// Disables interrupts, as for a lock, and returns the budget for something short. Whatever is set going ends
+    /// that by [`Self::end_section`] before it does anything that may take longer than what is done under a lock.
+    pub(crate) fn section() -> Self {
+        let irqs = IrqGuard::begin();
+        Self {
+            irqs,
+            ..Self::of_caller()
+        }
+    }
+
+    /// Returns what keeps interrupts disabled, if anything does.
+    pub(crate) fn irqs(&mut self) -> &mut IrqGuard {
+        &mut self.irqs
+    }
+
+    /// Ends the section, if there is one.
+    pub(crate) fn end_section(&mut self) {
+        self.irqs.end();
     }
 
     /// Returns that of an operation that is begun because it is due.

@@ -189,6 +189,9 @@ pub(crate) trait LentMemory: Send {
     /// Returns the memory.
     fn payload(&self) -> Payload<'_>;
 
+    /// Returns whether [`Self::respond`] takes no longer than what is done under a lock.
+    fn responds_shortly(&self) -> bool;
+
     /// Gives it back with the answer.
     ///
     /// Any context; does not sleep.

@@ -35,7 +35,7 @@ impl IrqGuard {
 
     /// Disables nothing.
     #[inline]
-    pub fn none() -> Self {
+    pub const fn none() -> Self {
         Self(None)
     }
 

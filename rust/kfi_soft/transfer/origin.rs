@@ -14,10 +14,7 @@ use crate::{
     domain::Domain,
     kfi::{
         fid::Fid,
-        linux::{
-            interrupts::IrqGuard,
-            queue::Vacant, //
-        },
+        linux::queue::Vacant,
         memory::RemoteMemory, //
     },
     owner::Owner,
@@ -288,18 +285,16 @@ impl wire::LentMemory for SentMemory {
         self.inside.payload()
     }
 
+    fn responds_shortly(&self) -> bool {
+        let Self { transfer, inside } = self;
+        // Where it counts, triggers may run.
+        let counts = transfer.transmitter().completer().counts() || inside.notifies();
+        transfer::is_small(transfer.request()) && !counts
+    }
+
     fn respond(self, response: Response, budget: &mut Budget) {
         let Self { transfer, inside } = self;
-        let inside = KBox::into_inner(inside);
-        let counts = transfer.transmitter().completer().counts() || inside.notifies();
-        if !transfer::is_small(transfer.request()) || counts {
-            // Triggers may run.
-            Transfer::respond_after(&transfer, inside, response, budget);
-            return;
-        }
-        // Once for all locks, and with the budget of that.
-        let _irqs = IrqGuard::begin();
-        Transfer::respond_after(&transfer, inside, response, &mut Budget::of_caller());
+        Transfer::respond_after(&transfer, KBox::into_inner(inside), response, budget);
     }
 }
 
@@ -309,6 +304,10 @@ impl wire::LentMemory for LentMemory {
             Self::Local(_, inside) => inside.payload(),
             Self::Remote(request) => request.payload(),
         }
+    }
+
+    fn responds_shortly(&self) -> bool {
+        false
     }
 
     fn respond(self, response: Response, budget: &mut Budget) {

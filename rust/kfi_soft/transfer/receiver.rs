@@ -702,7 +702,11 @@ impl Receiver {
                 };
                 let payload = lent.payload();
                 let place = EntryPlace::Own(memory);
-                let irqs = &mut IrqGuard::none();
+                if !transfer::is_small(origin.request()) {
+                    // Not what the section was begun for.
+                    budget.end_section();
+                }
+                let irqs = budget.irqs();
                 let go_on = || {
                     relax();
                     !(receiver.is_closed() || origin.is_closed())
@@ -778,7 +782,11 @@ impl Receiver {
             return;
         };
         let find_place = || Some(EntryPlace::Own(memory));
-        let irqs = &mut IrqGuard::none();
+        if !transfer::is_small(request) {
+            // As above.
+            budget.end_section();
+        }
+        let irqs = budget.irqs();
         let go_on = || {
             relax();
             !(receiver.is_closed() || origin.is_closed())

@@ -12,10 +12,7 @@ use kernel::{
 use crate::{
     budget::Budget,
     kfi::{
-        linux::{
-            interrupts::IrqGuard,
-            queue::Vacant, //
-        },
+        linux::queue::Vacant,
         memory::{
             self,
             Cursor, //
@@ -87,22 +84,24 @@ impl Arrivals for Targets {
         // counters, are not held back for that. The receive context is dropped later.
         let wanted = request.request();
         let is_short = wanted.kind.is_matched() && transfer::is_small(wanted);
-        let mut irqs = if is_short && !request.is_distant() {
-            IrqGuard::begin()
+        let mut budget = if is_short && !request.is_distant() {
+            Budget::section()
         } else {
-            IrqGuard::none()
+            Budget::of_caller()
         };
         receiver = self.ports.destination(request.request());
         let origin = Origin::Remote(request);
         let Some(receiver) = &receiver else {
-            origin.refuse(EHOSTUNREACH, &mut Budget::of_caller());
+            origin.refuse(EHOSTUNREACH, &mut budget);
             return;
         };
         if receiver.completer().counts() {
-            irqs.end();
+            // Triggers may run.
+            budget.end_section();
+            budget = Budget::of_caller();
         }
         let packet = Packet { origin, memory };
-        Receiver::accept(receiver, packet, &mut Budget::of_caller());
+        Receiver::accept(receiver, packet, &mut budget);
     }
 
     fn withdraw(&self, request: &Arc<RemoteRequest>) {

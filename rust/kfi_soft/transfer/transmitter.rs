@@ -721,7 +721,11 @@ impl Transmitter {
         self.active.fetch_sub(1, ordering::Full);
         if self.backlog.load(ordering::Relaxed) {
             match budget {
-                Some(budget) => self.drain(budget),
+                Some(budget) => {
+                    // What waits may be anything.
+                    budget.end_section();
+                    self.drain(budget);
+                }
                 None => self.drain(&mut Budget::of_caller()),
             }
         }

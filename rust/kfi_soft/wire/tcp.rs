@@ -834,6 +834,10 @@ mod tests {
             match *self {}
         }
 
+        fn responds_shortly(&self) -> bool {
+            match *self {}
+        }
+
         fn respond(self, _response: Response, _budget: &mut Budget) {
             match self {}
         }

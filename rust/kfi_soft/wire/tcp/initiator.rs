@@ -133,6 +133,9 @@ const FLOWS: usize = 4096;
 /// So many requests are taken at once to be sent.
 const TAKEN: usize = 8;
 
+/// So many are ended at once.
+const ENDED: usize = 4;
+
 /// Requests that are not wanted any more may take so many times `peer_timeout`, if something comes of them
 /// all the time.
 const LONGEST_PARTING: u32 = 16;
@@ -229,14 +232,25 @@ impl<O: Initiator> Outbound<O> {
         }
     }
 
-    /// Ends the operation.
-    fn end(self, response: Response) {
-        let budget = &mut Budget::thread();
-        match self.lent {
-            Some(lent) => lent.respond(response, budget),
-            // It was never sent.
-            None => self.origin.refuse(EHOSTUNREACH, budget),
+    /// Ends the operation: in a section with interrupts disabled, which others may share, if that takes no longer
+    /// than what is done under a lock. Returns what is to be dropped when that has ended.
+    fn end(self, response: Response, section: &mut Option<Budget>) -> O {
+        let Self { origin, lent } = self;
+        match lent {
+            Some(lent) if lent.responds_shortly() => {
+                lent.respond(response, section.get_or_insert_with(Budget::section));
+            }
+            Some(lent) => {
+                *section = None;
+                lent.respond(response, &mut Budget::thread());
+            }
+            None => {
+                // It was never sent.
+                *section = None;
+                origin.refuse(EHOSTUNREACH, &mut Budget::thread());
+            }
         }
+        origin
     }
 }
 
@@ -1323,6 +1337,33 @@ impl<O: Initiator> State<O> {
     }
 }
 
+/// Ends the next operations that were answered, in this order; returns how many.
+fn end_some<O: Initiator>(ended: &mut EntryQueue<Sent<Outbound<O>>>) -> usize {
+    let mut origins = [const { None }; ENDED];
+    let mut count: usize = 0;
+    // Once for all locks of those that end shortly.
+    let mut section = None;
+    for place in &mut origins {
+        let Some(entry) = ended.pop_front() else {
+            break;
+        };
+        let Sent {
+            request, status, ..
+        } = entry.into_inner();
+        let response = match c_int::try_from(status) {
+            Ok(0) => Response::done(request.origin.request().len),
+            Ok(err) => Response { err, len: 0 },
+            Err(_) => Response::failed(EIO),
+        };
+        *place = Some(request.end(response, &mut section));
+        count = count.saturating_add(1);
+    }
+    drop(section);
+    // May be the last references.
+    drop(origins);
+    count
+}
+
 /// Makes the memory for flows of a connection that is ready, if there is none. Does not wait for it.
 fn provide_flows<O: Initiator>(lane: &mut Lane<Outbound<O>, KVVec<Flow>>, phase: Phase) -> Result {
     if phase == Phase::Ready && !lane.has_flows() {
@@ -1410,20 +1451,14 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
             let ended = core::mem::replace(&mut state.ended, EntryQueue::new());
             (next, ended)
         };
-        // Without the lock, in the order in which they were answered.
+        // Without the lock.
         let mut pace = Pace::new();
-        while let Some(entry) = ended.pop_front() {
-            let Sent {
-                request, status, ..
-            } = entry.into_inner();
-            let response = match c_int::try_from(status) {
-                Ok(0) => Response::done(request.origin.request().len),
-                Ok(err) => Response { err, len: 0 },
-                Err(_) => Response::failed(EIO),
-            };
-            request.end(response);
-            // They were copied before.
-            pace.step(0);
+        while !ended.is_empty() {
+            let count = end_some(&mut ended);
+            for _ in 0..count {
+                // They were copied before.
+                pace.step(0);
+            }
         }
         match next {
             Next::Again => Self::wake(&this),
