@@ -223,6 +223,11 @@ impl Connection {
         since.left(self.timeout).map(|_| false).ok_or(End::NoMemory)
     }
 
+    /// No memory is wanted any more.
+    pub(super) fn forget_shortage(&mut self) {
+        self.short = None;
+    }
+
     /// Returns after how many jiffies memory is to be looked for again, if there was none.
     pub(super) fn shortage(&self) -> Option<Jiffies> {
         let millis = self.short?.millis() / 4;

@@ -1035,6 +1035,9 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             connection.note_told();
         }
         if self.may_rest_on(lane, connection) {
+            // What memory was wanted for has been given up.
+            *starved = None;
+            connection.forget_shortage();
             return Ok(false);
         }
         // Relaxed: see `note_posted`.
