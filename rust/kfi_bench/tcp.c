@@ -277,6 +277,12 @@ struct plan {
 /* They may take long. */
 #define STREAM_NS NSEC_PER_SEC
 
+/*
+ * A message is complete for its sender when the other side has it, whether somebody has read
+ * that yet or not: so many times as many receives are posted as messages are under way.
+ */
+#define RECEIVES 4
+
 /* One side of a stream. */
 struct side {
 	const struct plan *plan;
@@ -445,7 +451,7 @@ static int peer_stream(const struct kfi_bench_case *c, struct kfi_bench_sample *
 			.plan = plan, .size = c->size, .first = !i, .link = &l,
 			.end = &end, .sample = sample,
 		};
-	for (i = 0; i < plan->window && !ret && !plan->rma; i++)
+	for (i = 0; i < RECEIVES * plan->window && !ret && !plan->rma; i++)
 		ret = expect_message(&sides[1]);
 	if (!ret)
 		ret = bench_on_cpus(other_cpu, stream_peer, (void *[]) { &sides[0], &sides[1] });
