@@ -1084,8 +1084,14 @@ impl ReceiveQueue {
         if message.is_stalled() {
             return Some(Awaits::Room);
         }
-        let millis = jiffies_to_millis(jiffies().wrapping_sub(message.since));
-        Some(Awaits::Receive { millis, compared })
+        let waited = jiffies().wrapping_sub(message.since);
+        Some(Awaits::Receive {
+            millis: jiffies_to_millis(waited),
+            compared,
+            // Found by whoever comes first: if the flow goes on and is stopped again all the time, that
+            // is never the watch.
+            over: waited >= rnr_timeout(),
+        })
     }
 
     /// Takes out all messages for a receive context that is being closed, and refuses them. May

@@ -15,5 +15,7 @@ pub(crate) enum Awaits {
         millis: u32,
         /// No receive that is posted wants it; else some are yet to be compared with it.
         compared: bool,
+        /// It has waited for as long as it may.
+        over: bool,
     },
 }

@@ -293,6 +293,8 @@ struct Model {
     crowded: Option<u64>,
     /// For how many milliseconds those have waited that are.
     waits: u32,
+    /// For how many they may.
+    longest: Option<u32>,
     /// How many chunks of memory were asked for, and whether there is none at times, as of other memory.
     chunks: usize,
     lack: Lack,
@@ -536,6 +538,9 @@ impl incoming::Target for Model {
         Some(Awaits::Receive {
             millis: asked.waited + self.waits,
             compared: true,
+            over: self
+                .longest
+                .is_some_and(|longest| asked.waited + self.waits >= longest),
         })
     }
 
@@ -1986,6 +1991,23 @@ fn how_long_a_receiver_was_not_ready_is_known() {
         }
         world.relieve();
         world.settle();
+    }
+}
+
+/// However often those that keep others waiting are taken back before their receiver finds that their time is over,
+/// they fail when it is.
+#[test]
+fn what_is_taken_back_all_the_time_fails_in_time() {
+    let mut world = pinned();
+    (world.model.waits, world.model.longest) = (1, Some(500));
+    for round in 0.. {
+        world.relieve();
+        world.settle();
+        world.wait(50);
+        if world.initiator.len() < WINDOW / 2 {
+            break;
+        }
+        assert!(round < 200, "some never fail");
     }
 }
 

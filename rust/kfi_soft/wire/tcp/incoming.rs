@@ -962,8 +962,8 @@ where
         later
     }
 
-    /// Takes a request back that waits for its receiver, and stops its flow for this user, or, with `fails`, has it
-    /// fail if it waits for a receive.
+    /// Takes a request back that waits for its receiver, and stops its flow for this user, or, with `fails` or if its
+    /// time is over, has it fail if it waits for a receive.
     fn take_back(
         &mut self,
         target: &mut T,
@@ -987,7 +987,11 @@ where
             };
         };
         let refusal = match awaits {
-            Awaits::Receive { compared: true, .. } if fails => Refusal::NoReceive,
+            Awaits::Receive {
+                compared: true,
+                over,
+                ..
+            } if fails || over => Refusal::NoReceive,
             // The flow is stopped, but not before one was refused: the initiator knows by that.
             Awaits::Receive { millis, .. } => Refusal::NotReady(millis),
             // As above.
