@@ -4,6 +4,7 @@
 #define _KFI_RUST_HELPERS_H
 
 #include <linux/atomic.h>
+#include <linux/cred.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
@@ -53,6 +54,10 @@ int kfi_rust_tally_attend(u64 value, u64 sum, void *owner,
 			  void (*attend)(void *owner, u64 value, u64 sum));
 bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 events, u64 *sum);
 
+kuid_t kfi_rust_helper_current_uid(void);
+const struct cred *kfi_rust_helper_current_cred(void);
+const struct cred *kfi_rust_helper_override_creds(const struct cred *cred);
+void kfi_rust_helper_revert_creds(const struct cred *cred);
 void kfi_rust_helper_cond_resched(void);
 bool kfi_rust_helper_irqs_disabled(void);
 void kfi_rust_helper_preempt_disable(void);

@@ -55,6 +55,26 @@ bool kfi_rust_helper_wait_for_value_within(atomic_long_t *word, long value, unsi
 				      msecs_to_jiffies(ms));
 }
 
+kuid_t kfi_rust_helper_current_uid(void)
+{
+	return current_uid();
+}
+
+const struct cred *kfi_rust_helper_current_cred(void)
+{
+	return current_cred();
+}
+
+const struct cred *kfi_rust_helper_override_creds(const struct cred *cred)
+{
+	return override_creds(cred);
+}
+
+void kfi_rust_helper_revert_creds(const struct cred *cred)
+{
+	revert_creds(cred);
+}
+
 void kfi_rust_helper_copy(void *to, const void *from, size_t len)
 {
 	/* The ranges may overlap. */

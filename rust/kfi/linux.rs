@@ -7,6 +7,8 @@
 
 use super::bindings;
 
+#[cfg(linux_credentials)]
+pub mod credentials;
 #[cfg(linux_debugfs)]
 pub mod debugfs;
 #[cfg(linux_dma_device)]

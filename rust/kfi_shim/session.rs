@@ -540,6 +540,11 @@ impl<T> core::ops::Deref for Use<T> {
 }
 
 impl Session {
+    /// Has the current task act for the user that opened the session, while `act` runs.
+    pub(crate) fn for_its_user<R>(&self, act: impl FnOnce() -> R) -> R {
+        self.owner.user.during(act)
+    }
+
     /// Reserves a handle for an object with these needs that the user knows by a number; `EMFILE` if
     /// the session, or its user, holds as many objects as it may, or the user those with threads or
     /// endpoints, `EDQUOT` if it holds as much memory.

@@ -17,7 +17,10 @@ use crate::{
             Charge,
             Quota, //
         },
-        linux::user, //
+        linux::{
+            credentials::Credentials,
+            user, //
+        }, //
     },
     module_parameters,
     session::Holdings,
@@ -76,6 +79,7 @@ impl Limits {
 /// A session's part in what its user has; the user is the one that opened it.
 pub(crate) struct User {
     uid: Kuid,
+    credentials: Credentials,
     limits: Limits,
 }
 
@@ -83,6 +87,7 @@ impl User {
     /// Counts a session of the current task's user.
     pub(crate) fn current() -> Result<Self> {
         let uid = user::current();
+        let credentials = Credentials::current();
         let limits = Limits::new()?;
         let mut room = UserList::new();
         loop {
@@ -90,7 +95,11 @@ impl User {
             if let Some(known) = users.iter_mut().find(|known| known.uid == uid) {
                 known.sessions = known.sessions.saturating_add(1);
                 let limits = known.limits.clone();
-                return Ok(Self { uid, limits });
+                return Ok(Self {
+                    uid,
+                    credentials,
+                    limits,
+                });
             }
             let entry = UserEntry {
                 uid,
@@ -98,7 +107,11 @@ impl User {
                 limits: limits.clone(),
             };
             if users.push_within_capacity(entry).is_ok() {
-                return Ok(Self { uid, limits });
+                return Ok(Self {
+                    uid,
+                    credentials,
+                    limits,
+                });
             }
             let wanted = users.len().saturating_mul(2).max(4);
             if room.capacity() >= wanted {
@@ -114,6 +127,12 @@ impl User {
             drop(users);
             room = UserList::with_capacity(wanted, GFP_KERNEL_ACCOUNT)?;
         }
+    }
+
+    /// Has the current task act for the user while `act` runs: a descriptor may be in the hands of another one,
+    /// and what providers count is the user's, too.
+    pub(crate) fn during<R>(&self, act: impl FnOnce() -> R) -> R {
+        self.credentials.during(act)
     }
 
     /// Returns how much memory the user may have.

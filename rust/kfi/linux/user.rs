@@ -4,7 +4,11 @@
 
 use kernel::task::Kuid;
 
-/// Returns the user of the current task.
+use super::bindings;
+
+/// Returns the user for whom the current task acts: its own one, but for the time in which it has the credentials
+/// of somebody else.
 pub fn current() -> Kuid {
-    kernel::current!().uid()
+    // SAFETY: In process context a task has credentials.
+    Kuid::from_raw(unsafe { bindings::current_uid() })
 }

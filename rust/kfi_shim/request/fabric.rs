@@ -67,7 +67,7 @@ pub(super) fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
         session,
         request.context,
         estimate::domain(entry),
-        |context| Domain::open(&fabric, entry, context, contexts),
+        |context| session.for_its_user(|| Domain::open(&fabric, entry, context, contexts)),
         |result, handle| {
             request.result = result;
             request.domain = handle;

@@ -23,8 +23,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kfi::{
-    bits, Buffer, BufferKind, Caps, CntrAttr, Domain, EpInfo, Error, Form, GetinfoFlags, KfiErrno,
-    MrAttr, Operation, Query, Session,
+    bits, Buffer, BufferKind, Caps, CntrAttr, Domain, EpInfo, Error, Form, GetinfoFlags, InfoList,
+    KfiErrno, MrAttr, Operation, Query, Session,
 };
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
@@ -103,6 +103,7 @@ tests! {
     "cancelled-and-posted-again" ["kfi_endpoint.h"] cancelled_and_posted_again;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
     "addresses-without-anybody" ["kfi_endpoint.h"] addresses_without_anybody;
+    "shares-of-one-session" ["kfi_shim.h"] shares_of_one_session;
     "associations-of-users" ["kfi_endpoint.h"] associations_of_users;
     "stat" ["kfi_shim.h"] stat;
     "after-a-rest" ["kfi_endpoint.h"] after_a_rest;
@@ -939,16 +940,26 @@ fn busy_peers() -> Result<usize, Stop> {
 /// Sends to so many addresses of networks where nobody is; returns when each of these messages was refused, or
 /// it is being tried to bring it. No others are under way.
 fn send_to_nobody(rig: &Rig, networks: &[(u8, u16)]) -> Result<(End, Buffer), Stop> {
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-    let mut entry = rig.info.entries()[0].clone();
+    send_to_nobody_from(&rig.domain, (&rig.session, &rig.info), networks)
+}
+
+/// As [`send_to_nobody`], from any domain.
+fn send_to_nobody_from(
+    domain: &Domain,
+    (session, info): (&Session, &InfoList),
+    networks: &[(u8, u16)],
+) -> Result<(End, Buffer), Stop> {
+    let before = busy_peers()?;
+    let buffer = session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut entry = info.entries()[0].clone();
     entry.tx_attr.size = 8192;
     let setup = Setup {
         cq_size: 8192,
         ..Setup::default()
     };
-    let mut many = End::open(&rig.domain, EpInfo::Value(&entry), &setup)?;
+    let mut many = End::open(domain, EpInfo::Value(&entry), &setup)?;
     many.enable()?;
-    let mut sent = 0;
+    let mut sent = before;
     for &(network, count) in networks {
         for number in 0..count {
             let [high, low] = number.to_be_bytes();
@@ -970,6 +981,33 @@ fn send_to_nobody(rig: &Rig, networks: &[(u8, u16)]) -> Result<(End, Buffer), St
         }
     })?;
     Ok((many, buffer))
+}
+
+/// Whoever opens domains on a session, what these take is of the user that has opened that: a descriptor in the hands
+/// of other users has one share, too.
+fn shares_of_one_session(env: &Env) -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let _modules = load_network(env, PATIENT)?;
+    let session = Session::open()?;
+    let info = session.getinfo(&crate::rig::query(env))?;
+    let fabric = info.fabric(0)?;
+    let root = rustix::process::Uid::ROOT;
+    let mut kept = Vec::new();
+    for number in 0..2 {
+        let uid = rustix::process::Uid::from_raw(1000 + u32::from(number));
+        rustix::thread::set_thread_res_uid(uid, root, root)?;
+        let domain = fabric.domain(&info, 0);
+        rustix::thread::set_thread_res_uid(root, root, root)?;
+        let domain = domain?;
+        let networks = [(10 + number, 2200)];
+        let many = send_to_nobody_from(&domain, (&session, &info), &networks)?;
+        kept.push((many, domain));
+        let known = peers("to")?.len();
+        check!(known <= 2048, "{known} are known of {}", kept.len());
+    }
+    Ok(())
 }
 
 /// A user who sends to many addresses where nobody is takes half of what there is for that, and ends nothing
