@@ -286,8 +286,10 @@ struct Associations<O: Initiator + Send + Sync + 'static> {
     ///
     /// All that a user posts while it has a line goes there, whatever is known by then: so it stays in order.
     waiting: Lines<Key, Fresh<O>>,
-    /// When none was found that never had a connection, and that nobody uses.
+    /// When none was found that nobody uses, but for some that had a connection.
     all_used: Option<u64>,
+    /// When none was found that nobody uses.
+    none_quiet: Option<u64>,
     closed: bool,
 }
 
@@ -341,6 +343,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                         count: 0,
                         waiting: Lines::new(),
                         all_used: None,
+            none_quiet: None,
                         closed: false,
                     },
                     "kfi_soft::Tcp::associations"
@@ -755,7 +758,12 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         let few = unreached < FEW_UNREACHED;
         let now = self.shared.now();
         let soon = |then: u64| now.saturating_sub(then) < LOOK_MILLIS;
-        if !few && self.associations.lock().all_used.is_some_and(soon) {
+        let (all_used, none_quiet) = {
+            let associations = self.associations.lock();
+            (associations.all_used, associations.none_quiet)
+        };
+        let known = if few { none_quiet } else { all_used };
+        if known.is_some_and(soon) {
             // So those that are to be refused keep nobody waiting, however many they are.
             return false;
         }
@@ -776,9 +784,14 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         {
             cond_resched();
         }
+        let is_none = best.is_none();
         let best = best.filter(|(_, quiet)| few || !quiet.reached);
         let Some((pair, _)) = best else {
-            self.associations.lock().all_used = Some(now);
+            let mut associations = self.associations.lock();
+            associations.all_used = Some(now);
+            if is_none {
+                associations.none_quiet = Some(now);
+            }
             return false;
         };
         // If somebody has begun to use it meanwhile, there is another one, or there is none.
@@ -964,6 +977,7 @@ mod tests {
             count: MAX_ASSOCIATIONS - FEW_UNREACHED,
             waiting: Lines::new(),
             all_used: None,
+            none_quiet: None,
             closed: false,
         };
         let many = one.unreached().count(FEW_UNREACHED);
