@@ -480,12 +480,11 @@ impl MatchLists {
                 self.compare_again(limit, settled);
                 continue;
             }
-            let turn_of_new = self.turn_of_new;
-            self.turn_of_new = !turn_of_new;
-            if !self.arrived.is_empty() && (self.new.is_empty() || !turn_of_new) {
-                self.compare_message(limit, settled);
+            if !self.arrived.is_empty() && (self.new.is_empty() || !self.turn_of_new) {
+                // What is not over has the next turn, too, with all of its limit: else it would begin anew.
+                self.turn_of_new = self.compare_message(limit, settled);
             } else if !self.new.is_empty() {
-                self.compare_receive(limit, settled);
+                self.turn_of_new = !self.compare_receive(limit, settled);
             } else if self.fired.is_empty() || !self.has_room(size) {
                 // Settled messages are dealt with before another thread compares: in order.
                 if settled.len() != 0 {
@@ -503,8 +502,8 @@ impl MatchLists {
         true
     }
 
-    /// Compares the first message that has arrived.
-    fn compare_message(&mut self, limit: &mut usize, settled: &mut Settled) {
+    /// Compares the first message that has arrived; returns whether that is over.
+    fn compare_message(&mut self, limit: &mut usize, settled: &mut Settled) -> bool {
         let Self {
             posted,
             unexpected,
@@ -514,7 +513,7 @@ impl MatchLists {
         } = self;
         progress.follow(arrived.departures(), posted);
         let Some(message) = arrived.front() else {
-            return;
+            return true;
         };
         if progress.walk.is_none() {
             // Of another comparison.
@@ -522,12 +521,12 @@ impl MatchLists {
         }
         let wanted = |posted: &Posted| takes(posted, message);
         let found = match progress.step(posted, message.key(), limit, wanted) {
-            Step::More => return,
+            Step::More => return false,
             Step::Found(found) => Some(found),
             Step::End => None,
         };
         let Some(message) = arrived.pop_front() else {
-            return;
+            return true;
         };
         match found {
             Some(found) => settled.pair(message, found),
@@ -539,6 +538,7 @@ impl MatchLists {
                 *limit = limit.saturating_sub(1);
             }
         }
+        true
     }
 
     /// Compares the next message that has stalled, unless its receiver stalls again.
@@ -604,8 +604,8 @@ impl MatchLists {
         }
     }
 
-    /// Compares the first receive that is new.
-    fn compare_receive(&mut self, limit: &mut usize, settled: &mut Settled) {
+    /// Compares the first receive that is new; returns whether that is over.
+    fn compare_receive(&mut self, limit: &mut usize, settled: &mut Settled) -> bool {
         let Self {
             posted,
             new,
@@ -615,11 +615,11 @@ impl MatchLists {
         } = self;
         progress.follow(new.departures(), unexpected);
         let Some(receive) = new.front() else {
-            return;
+            return true;
         };
         let wanted = |message: &Inbound| takes(receive, message);
         let message = match progress.step(unexpected, receive.key(), limit, wanted) {
-            Step::More => return,
+            Step::More => return false,
             Step::Found(found) => Some(found.take()),
             Step::End => None,
         };
@@ -637,6 +637,7 @@ impl MatchLists {
                 *limit = limit.saturating_sub(1);
             }
         }
+        true
     }
 }
 
