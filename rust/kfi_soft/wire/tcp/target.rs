@@ -455,6 +455,14 @@ fn results(kind: RequestKind) -> (bool, bool) {
     }
 }
 
+/// Returns how much memory so many bytes occupy, at most.
+fn occupied(bytes: usize) -> usize {
+    match bytes {
+        0 => 0,
+        _ => bytes.checked_next_power_of_two().unwrap_or(usize::MAX),
+    }
+}
+
 impl Service {
     /// Returns what kind of request a frame is about; `None` if there is none such.
     fn kind(frame: &frame::Request<'_>) -> Option<RequestKind> {
@@ -587,7 +595,10 @@ impl Service {
         let several = if count > 1 { count } else { 0 };
         let lists = several.saturating_mul(size_of::<RemoteRange>());
         let wanted = [data, compare, results];
-        let whole = wanted.into_iter().fold(lists, usize::saturating_add);
+        let whole = wanted
+            .map(occupied)
+            .into_iter()
+            .fold(lists, usize::saturating_add);
         let distant = Self::is_distant(&request, frame.eager, kept);
         let sum = if distant { lists } else { whole };
         let times = if sum == 0 {
