@@ -684,6 +684,8 @@ impl Receiver {
             Task::Receive(receiver, matched) => {
                 let delivery = matched.into_delivery(&receiver);
                 if let Some(distant) = origin.distant() {
+                    // Not what the section was begun for, which comes all at once.
+                    budget.end_section();
                     let span = delivery.span(distant.request());
                     if receiver.is_closed() {
                         let gone = Err(EHOSTUNREACH);

@@ -696,6 +696,10 @@ impl Transmitter {
         // Before that is reported: then there is room for another one.
         self.config.credits.give();
         if let Some(inside) = inside {
+            if self.config.completer.counts() || inside.notifies() {
+                // Triggers may run.
+                budget.end_section();
+            }
             self.report(
                 transfer.request(),
                 inside.end(),

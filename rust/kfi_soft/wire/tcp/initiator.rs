@@ -936,8 +936,15 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     }
 
     /// Returns whether there is nothing to be sent or received on a connection that rests.
-    fn may_rest_on(&self, lane: &Lane<Outbound<O>, KVVec<Flow>>, connection: &Connection) -> bool {
-        connection.is_at_rest()
+    fn may_rest_on(
+        &self,
+        lane: &Lane<Outbound<O>, KVVec<Flow>>,
+        connection: &Connection,
+        phase: Phase,
+    ) -> bool {
+        // Or is about to, as it has got some of its memory, and not all.
+        let rests = connection.is_at_rest() || phase == Phase::Ready && !lane.has_flows();
+        rests
             && !connection.may_receive()
             && lane.len() == 0
             // Relaxed: see `note_posted`.
@@ -1034,7 +1041,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if self.told.load(ordering::Relaxed) && self.told.xchg(false, ordering::Full) {
             connection.note_told();
         }
-        if self.may_rest_on(lane, connection) {
+        if self.may_rest_on(lane, connection, *phase) {
             // What memory was wanted for has been given up.
             *starved = None;
             connection.forget_shortage();
@@ -1208,7 +1215,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
     }
 
-    /// All that was sent has failed, and if `all` the rest, too; another session begins.
+    /// All that was sent, or taken to be sent, has failed, and if `all` the rest, too; another session begins.
     fn end_session(&self, state: &mut State<O>, all: bool) {
         let unreachable = EHOSTUNREACH.to_errno().unsigned_abs();
         state.collect();

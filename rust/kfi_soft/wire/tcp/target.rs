@@ -459,7 +459,10 @@ fn results(kind: RequestKind) -> (bool, bool) {
 fn occupied(bytes: usize) -> usize {
     match bytes {
         0 => 0,
-        _ => bytes.checked_next_power_of_two().unwrap_or(usize::MAX),
+        _ => bytes
+            .max(8)
+            .checked_next_power_of_two()
+            .unwrap_or(usize::MAX),
     }
 }
 
