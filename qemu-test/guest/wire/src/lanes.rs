@@ -689,6 +689,14 @@ impl World {
             let operation = sent.into_inner().request;
             operation.answers.set(operation.answers.get() + 1);
         }
+        if self.random.0 & (1 << 40) != 0 {
+            // Else they are sent in the next one.
+            let mut failed = self.initiator.take_ready();
+            while let Some(sent) = failed.pop_front() {
+                let operation = sent.into_inner().request;
+                operation.answers.set(operation.answers.get() + 1);
+            }
+        }
         self.target.end_session(|_, _| {});
         let noisy = self.model.noisy;
         self.model = Model {
@@ -1488,6 +1496,19 @@ fn a_lane_at_rest_has_memory_of_its_own_only() {
         world.target.rest();
         assert_eq!((others(&world), all(&world)), (0, 1), "in round {round}");
     }
+}
+
+/// Requests that were taken at once are sent in this order, whichever flows are theirs, and however often there is no
+/// room for some of them.
+#[test]
+fn what_is_taken_at_once_is_sent_in_order() {
+    let mut world = World::new(71);
+    for _ in 0..WINDOW {
+        world.post_one(What::Send, 3000);
+    }
+    world.settle();
+    let numbers = world.model.open.iter().map(|asked| asked.number);
+    assert!(numbers.eq(0..WINDOW as u64));
 }
 
 /// An initiator needs no memory for flows while nothing is under way, unless one is stopped or has to say that it

@@ -1215,16 +1215,19 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
     }
 
-    /// All that was sent, or taken to be sent, has failed, and if `all` the rest, too; another session begins.
+    /// All that was sent has failed, and if `all` the rest, too; another session begins.
     fn end_session(&self, state: &mut State<O>, all: bool) {
         let unreachable = EHOSTUNREACH.to_errno().unsigned_abs();
         state.collect();
-        let mut sent = state.lane.end_session();
-        while let Some(mut entry) = sent.pop_front() {
-            entry.status = unreachable;
-            state.ended.push_back(entry);
-        }
+        let fail = |mut entries: EntryQueue<Sent<Outbound<O>>>, ended: &mut EntryQueue<_>| {
+            while let Some(mut entry) = entries.pop_front() {
+                entry.status = unreachable;
+                ended.push_back(entry);
+            }
+        };
+        fail(state.lane.end_session(), &mut state.ended);
         if all {
+            fail(state.lane.take_ready(), &mut state.ended);
             self.end_fresh(state);
         }
         state.session = self.shared.next_session();

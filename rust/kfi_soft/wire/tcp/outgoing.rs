@@ -403,6 +403,8 @@ pub(crate) struct Lane<R, F> {
     joined: u64,
     /// Another number whenever one of this round ends, or bytes are moved of one that is not wanted.
     parting: u64,
+    /// The next requests that have come since, and have neither a number nor a flow: see [`Self::keep`].
+    ready: EntryQueue<Sent<R>>,
     /// The requests that the target has not taken, and those of the same flows that have come since.
     held: EntryQueue<Sent<R>>,
     /// How many requests have been begun.
@@ -441,6 +443,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             round: 0,
             joined: 0,
             parting: 0,
+            ready: EntryQueue::new(),
             held: EntryQueue::new(),
             begun: 0,
             flows,
@@ -485,7 +488,19 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.tells.begin();
         self.among_sent.begin();
         self.among_held.begin();
+        self.search_ready();
         self.search()
+    }
+
+    /// Looks at those that are the next, which are few, and ends those of them that are not wanted any more.
+    fn search_ready(&mut self) {
+        for _ in 0..self.ready.len() {
+            match self.ready.pop_front() {
+                Some(entry) if entry.request.is_withdrawn() => self.end_held(entry),
+                Some(entry) => self.ready.push_back(entry),
+                None => return,
+            }
+        }
     }
 
     /// Looks for some more requests that are not wanted any more, and ends those of them that are held; returns
@@ -607,7 +622,8 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
 
     /// Returns how many requests are under way.
     pub(crate) fn len(&self) -> usize {
-        self.sent.len().saturating_add(self.held.len())
+        let held = self.held.len().saturating_add(self.ready.len());
+        self.sent.len().saturating_add(held)
     }
 
     /// Returns how many of these are held until their flow goes on.
@@ -670,7 +686,13 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
     }
 
-    /// Takes out all that is under way, as a session is over; requests that come later belong to the next one.
+    /// Takes out the requests that were not asked for yet.
+    pub(crate) fn take_ready(&mut self) -> EntryQueue<Sent<R>> {
+        core::mem::replace(&mut self.ready, EntryQueue::new())
+    }
+
+    /// Takes out all that is under way, as a session is over; requests that come later belong to the next one, and
+    /// so do those that were not asked for yet.
     pub(crate) fn end_session(&mut self) -> EntryQueue<Sent<R>> {
         self.disconnected();
         let mut ended = core::mem::replace(&mut self.sent, EntryQueue::new());
@@ -1023,10 +1045,15 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         fresh: &mut impl FnMut(u64) -> Option<Entry<Sent<R>>>,
     ) -> Option<Entry<Sent<R>>> {
         while let Some(left) = self.holds.checked_sub(1) {
-            let mut entry = fresh(numbers)?;
+            let mut entry = match self.ready.pop_front() {
+                Some(entry) => entry,
+                None => fresh(numbers)?,
+            };
             // Without a lock, as nobody else has it.
             if entry.request.begin() {
-                self.note_begun(&mut entry);
+                entry.order = self.begun;
+                entry.flow = entry.request.flow(self.used, self.key);
+                self.begun = self.begun.saturating_add(1);
                 let flow = self.flow(entry.flow);
                 if flow.is_none_or(|flow| flow.is_open() && !flow.holds) {
                     return Some(entry);
@@ -1039,21 +1066,11 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     }
 
     /// Keeps a request that has come since and that [`Self::fill`] did not ask for, behind those that it did: it
-    /// is sent in the turn of its flow.
+    /// is asked for before others.
     pub(crate) fn keep(&mut self, mut entry: Entry<Sent<R>>) {
         if entry.request.begin() {
-            self.note_begun(&mut entry);
-            let flow = entry.flow;
-            self.hold(entry);
-            self.list(flow);
+            self.ready.push_back(entry);
         }
-    }
-
-    /// A request has begun.
-    fn note_begun(&mut self, entry: &mut Entry<Sent<R>>) {
-        entry.order = self.begun;
-        entry.flow = entry.request.flow(self.used, self.key);
-        self.begun = self.begun.saturating_add(1);
     }
 
     /// Takes a request out that was held, of a flow that goes on; each flow has its turn.
