@@ -260,7 +260,7 @@ few_scenarios := calm bad-cables connections-reset killed
 # machines, if nothing else is asked for.
 net_parameters := kfi_soft.address=127.0.0.1,127.0.0.2 kfi_soft.loopback=0
 net_lacking := info/everything info/names info/destination info/addresses-in-hints \
-	message/full-completion-queue
+	message/full-completion-queue model/one-thread
 
 .PHONY: test-net
 test-net: machine

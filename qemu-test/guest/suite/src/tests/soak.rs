@@ -968,6 +968,10 @@ impl<'a> Side<'a> {
                 self.tally.arrived += 1;
                 self.tally.note("cut off");
                 released = !self.receives[index].multi || entry.flags & bits::MULTI_RECV != 0;
+            } else if errno == KfiErrno::EHOSTUNREACH {
+                // Over a network: the other side has cancelled it while its bytes came.
+                self.tally.note("receives given up");
+                released = !self.receives[index].multi || entry.flags & bits::MULTI_RECV != 0;
             } else {
                 check_eq!(errno, KfiErrno::ECANCELED);
                 self.tally.note("receives cancelled");
