@@ -172,8 +172,11 @@ use crate::{
         },
         threshold::{
             Batch,
-            Key, //
-            ThresholdEntry,
+            Emptied,
+            Entry,
+            Key,
+            Rest,
+            Tree, //
         }, //
     },
     wait_set::WaitSet, //
@@ -403,6 +406,8 @@ pub(crate) struct AfterUnlock {
     drain_token: Option<DrainToken>,
     /// The work queue has to fire what is left.
     leaves_others: bool,
+    /// Blocks that have no entries any more.
+    emptied: Emptied,
 }
 
 impl AfterUnlock {
@@ -411,6 +416,7 @@ impl AfterUnlock {
         hold: None,
         drain_token: None,
         leaves_others: false,
+        emptied: Emptied::new(),
     };
 
     /// Does it.
@@ -420,11 +426,14 @@ impl AfterUnlock {
         }
         // The caller has what keeps the counter, see `RunList`.
         drop(self.hold);
+        drop(self.emptied);
     }
 
     /// Joins what remains to be done twice.
-    fn and(self, other: Self) -> Self {
+    fn and(mut self, other: Self) -> Self {
+        self.emptied.append(other.emptied);
         Self {
+            emptied: self.emptied,
             hold: self.hold.or(other.hold),
             drain_token: self.drain_token.or(other.drain_token),
             leaves_others: self.leaves_others || other.leaves_others,
@@ -449,10 +458,12 @@ const LEFT: usize = 4;
 pub(crate) enum Enqueued {
     /// It stands there, or was due.
     Pending(Key),
+    /// There was no block for it: so many are wanted.
+    NoBlock(usize),
     /// There was no slot for it.
-    NoSlot(KBox<ThresholdEntry<Pending>>),
-    /// It was refused; to be dropped without a lock.
-    Refused(KBox<ThresholdEntry<Pending>>, Error),
+    NoSlot,
+    /// It was refused.
+    Refused(Error),
 }
 
 impl Counter {
@@ -596,7 +607,8 @@ impl Counter {
     /// Fires some of what an addition has left, in order; under the lock. Returns whether that is
     /// all.
     fn fire_some(&self, state: &mut State, left: &mut Overdue) -> (AfterUnlock, bool) {
-        let mut found = [const { None }; MADE_UP];
+        let mut found = [None; MADE_UP];
+        let mut emptied = Emptied::new();
         let mut all = false;
         for place in &mut found {
             let next = state.triggers.next_due(left.last, left.success, left.sum);
@@ -606,18 +618,23 @@ impl Counter {
             };
             left.last = Some(key);
             if key.sequence < left.before {
-                *place = state.triggers.remove(kind, key);
+                if let Some((number, block)) = state.triggers.remove(kind, key) {
+                    *place = Some(Entry { key, number });
+                    emptied.push_some(block);
+                }
             }
         }
-        let mut due = Batch::empty();
-        for entry in found.into_iter().rev().flatten() {
-            due.put_first(entry);
-        }
         let hold = self.release_hold(state);
+        let mut due = found.into_iter().flatten().peekable();
+        let drain_token = due.peek().is_some().then(|| {
+            let none = [const { Tree::new() }; 2];
+            self.domain.run_list().append(none, due)
+        });
         let after = AfterUnlock {
             hold,
-            drain_token: self.domain.run_list().append(due, Batch::empty()),
+            drain_token: drain_token.flatten(),
             leaves_others: false,
+            emptied,
         };
         (after, all)
     }
@@ -710,12 +727,20 @@ impl Counter {
     /// Takes out what is due at these values and hands it to the run list; under the lock, and
     /// before the attention threshold is published.
     fn fire(&self, state: &mut State, success: u64, error: u64) -> AfterUnlock {
-        let (triggered, deferred) = state.triggers.detach_due(success, error);
-        let hold = self.release_hold(state);
+        let run_list = self.domain.run_list();
+        let append = |trees: [Tree; 2], rest: &mut Rest<'_>| run_list.append(trees, rest);
+        let Some(detached) = state.triggers.detach_due(success, error, append) else {
+            return AfterUnlock::NOTHING;
+        };
+        let mut emptied = Emptied::new();
+        for block in detached.blocks {
+            emptied.push_some(block);
+        }
         AfterUnlock {
-            drain_token: self.domain.run_list().append(triggered, deferred),
-            hold,
+            drain_token: detached.result,
+            hold: detached.hold,
             leaves_others: false,
+            emptied,
         }
     }
 
@@ -905,18 +930,22 @@ impl Counter {
         self.finish(&mut IrqGuard::none(), IrqGuard::none(), due, after);
     }
 
-    /// Queues an entry, for which `note` finds a slot, and takes out what is due, this one perhaps
+    /// Queues an operation, for which `note` finds a slot, and takes out what is due, this one perhaps
     /// included, in one step (R-TRIG-11): a thread that finds the slot finds the entry here, or
-    /// due.
+    /// due. Takes `blocks` if there is need for any.
     ///
     /// In any case something may remain to be done.
     pub(crate) fn enqueue(
         this: &Fid<Self>,
         kind: PendingKind,
-        mut entry: KBox<ThresholdEntry<Pending>>,
+        blocks: &mut Emptied,
         note: impl FnOnce() -> Result<Option<(u32, Key)>>,
     ) -> (AfterUnlock, Enqueued) {
         let mut state = this.state.lock();
+        let wanted = state.triggers.blocks_wanted(kind, blocks);
+        if wanted != 0 {
+            return (AfterUnlock::NOTHING, Enqueued::NoBlock(wanted));
+        }
         // Before it gets its number.
         // Relaxed, all: written under the lock only, but for the success value; see the proof at the
         // top for that.
@@ -925,21 +954,21 @@ impl Counter {
         let hold = if state.triggers.needs_hold() {
             match Hold::new(this) {
                 Ok(hold) => Some(hold),
-                Err(error) => return (AfterUnlock::NOTHING, Enqueued::Refused(entry, error)),
+                Err(error) => return (AfterUnlock::NOTHING, Enqueued::Refused(error)),
             }
         } else {
             None
         };
         let (slot, key) = match note() {
             Ok(Some(noted)) => noted,
-            Ok(None) => return (AfterUnlock::NOTHING, Enqueued::NoSlot(entry)),
-            Err(error) => return (AfterUnlock::NOTHING, Enqueued::Refused(entry, error)),
+            Ok(None) => return (AfterUnlock::NOTHING, Enqueued::NoSlot),
+            Err(error) => return (AfterUnlock::NOTHING, Enqueued::Refused(error)),
         };
         if let Some(hold) = hold {
             state.triggers.set_hold(hold);
         }
-        entry.number = slot;
-        state.triggers.insert(kind, entry, key);
+        // There is a block, so that this does not fail.
+        let _ = state.triggers.insert(kind, Entry { key, number: slot });
         let error = this.values.error.read_locked();
         let first = state.triggers.first_due(error).unwrap_or(NEVER);
         let joins = || this.join(&state.lend());
@@ -953,40 +982,39 @@ impl Counter {
         (after, Enqueued::Pending(key))
     }
 
-    /// Takes out an entry that is pending.
-    pub(crate) fn remove(
-        &self,
-        kind: PendingKind,
-        key: Key,
-    ) -> Option<KBox<ThresholdEntry<Pending>>> {
-        let (removed, hold) = {
+    /// Takes out an entry; returns whether it was pending.
+    pub(crate) fn remove(&self, kind: PendingKind, key: Key) -> bool {
+        let (block, hold) = {
             let mut state = self.state.lock();
-            let removed = state.triggers.remove(kind, key)?;
+            let Some((_, block)) = state.triggers.remove(kind, key) else {
+                return false;
+            };
             self.publish(&state.lend());
-            (removed, state.triggers.take_hold())
+            (block, state.triggers.take_hold())
         };
-        drop(hold);
-        Some(removed)
+        drop((block, hold));
+        true
     }
 
     /// Takes out all of a kind, and the counter's hold on itself if nothing else is pending.
-    pub(crate) fn detach_all(&self, kind: PendingKind) -> (Batch<Pending>, Option<Hold<Self>>) {
+    pub(crate) fn detach_all(&self, kind: PendingKind) -> (Batch, Option<Hold<Self>>) {
         let mut state = self.state.lock();
         let entries = state.triggers.detach_all(kind);
         self.publish(&state.lend());
         (entries, state.triggers.take_hold())
     }
 
-    /// Calls `show` with the entry after `key`, or the first one, and returns where that stands.
+    /// Calls `show` with the operation after `key`, or the first one, and returns where that stands.
     pub(crate) fn peek<R>(
         &self,
         kind: PendingKind,
         key: Option<Key>,
-        show: impl FnOnce(Key, &Pending) -> R,
-    ) -> Option<R> {
+        show: impl FnOnce(&Pending) -> R,
+    ) -> Option<(Key, R)> {
         let state = self.state.lock();
-        let entry = state.triggers.set(kind).next_after(key)?;
-        Some(show(entry.key(), &entry.value))
+        let Entry { key, number } = state.triggers.set(kind).next_after(key)?;
+        // Its slot is in use as long as it is here.
+        Some((key, self.domain.run_list().peek(number, show)?))
     }
 
     /// Counts an operation that has succeeded. From any context, with no lock held.

@@ -166,10 +166,8 @@ fn show_kind(
 ) -> fmt::Result {
     let mut last: Option<Key> = None;
     for _ in 0..SHOWN {
-        let next = counter.peek(kind, last, |key, pending| {
-            (key, pending.name(), pending.age_ms())
-        });
-        let Some((key, operation, age)) = next else {
+        let next = counter.peek(kind, last, |pending| (pending.name(), pending.age_ms()));
+        let Some((key, (operation, age))) = next else {
             return Ok(());
         };
         f.write_fmt(fmt!(
@@ -183,7 +181,7 @@ fn show_kind(
         ))?;
         last = Some(key);
     }
-    if counter.peek(kind, last, |_, _| ()).is_some() {
+    if counter.peek(kind, last, |_| ()).is_some() {
         f.write_fmt(fmt!("{} {} ...\n", counter.id(), name))?;
     }
     Ok(())

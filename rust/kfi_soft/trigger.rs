@@ -6,6 +6,7 @@
 
 pub(crate) mod deferred;
 mod drain_budget;
+mod due_queue;
 pub(crate) mod pending;
 pub(crate) mod pending_table;
 pub(crate) mod run_list;

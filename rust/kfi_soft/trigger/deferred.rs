@@ -34,12 +34,9 @@ use crate::{
             WorkId, //
         }, //
     },
-    trigger::{
-        pending::{
-            Pending,
-            PendingKind, //
-        },
-        threshold::ThresholdEntry, //
+    trigger::pending::{
+        Pending,
+        PendingKind, //
     }, //
 };
 
@@ -80,11 +77,10 @@ pub(crate) fn queue(domain: &Fid<Domain>, work: DeferredWork<'_>) -> Result {
             since,
         },
     };
-    let entry = ThresholdEntry::new(pending, GFP_KERNEL)?;
     domain.run_list().submit(
         triggering,
         PendingKind::Deferred,
-        entry,
+        pending,
         work.id.as_number(),
         work.threshold,
         GFP_KERNEL,

@@ -7,10 +7,11 @@
 //! threshold and then by submission, and those that become due at once are run in that order,
 //! whatever their kind (R-DWQ-18).
 //!
-//! Everything is allocated and copied at submission. Firing moves the entry from the counter to the
-//! domain's run list, which allocates nothing. An entry is in one place at a time, and belongs to
-//! the thread that has taken it from there: fire, cancel, flush and close race for it under the
-//! lock of the counter, and one of them wins.
+//! Everything is allocated and copied at submission. The operation lies in its slot of the table of the
+//! domain; what the counter has is an entry with the number of that. Firing moves the entry from the
+//! counter to the domain's run list, which allocates nothing. An entry is in one place at a time, and
+//! the operation belongs to the thread that has taken it from there: fire, cancel, flush and close race
+//! for it under the lock of the counter, and one of them wins.
 
 #![forbid(unsafe_code)]
 
@@ -42,10 +43,15 @@ use crate::{
         pending_table::PendingOwner, //
         run_list::Cancelled,
         threshold::{
+            self,
             Batch,
+            Block,
+            Emptied,
+            Entry,
             Key,
-            ThresholdEntry,
-            ThresholdSet, //
+            Rest,
+            ThresholdSet,
+            Tree, //
         },
     }, //
 };
@@ -87,8 +93,6 @@ pub(crate) enum PendingKind {
 }
 
 /// An operation that is pending on a counter.
-///
-/// The number of its entry is that of its slot in the table of the domain.
 // Each with the time, as a member beside them would not fit in.
 pub(crate) enum Pending {
     /// Adds to a counter.
@@ -118,8 +122,7 @@ pub(crate) enum Pending {
     },
 }
 
-// With its links it fills a cache line, and one of the sizes that kmalloc has.
-kernel::static_assert!(size_of::<ThresholdEntry<Pending>>() == 64);
+kernel::static_assert!(size_of::<Option<Pending>>() == 24);
 
 impl Pending {
     /// Returns what people call it.
@@ -281,9 +284,9 @@ impl Runner {
 /// The operations that are pending on one counter; under its lock.
 pub(crate) struct Triggers {
     /// By success value.
-    triggered: ThresholdSet<Pending>,
+    triggered: ThresholdSet,
     /// By the sum of success and error value.
-    deferred: ThresholdSet<Pending>,
+    deferred: ThresholdSet,
     /// The counter holds itself while anything is pending on it (R-CLOSE-2).
     hold: Option<Hold<Counter>>,
 }
@@ -300,7 +303,7 @@ impl Triggers {
     }
 
     /// Returns what waits for the one or the other.
-    pub(crate) fn set(&self, kind: PendingKind) -> &ThresholdSet<Pending> {
+    pub(crate) fn set(&self, kind: PendingKind) -> &ThresholdSet {
         match kind {
             PendingKind::Triggered => &self.triggered,
             PendingKind::Deferred => &self.deferred,
@@ -308,7 +311,7 @@ impl Triggers {
     }
 
     /// Returns what waits for the one or the other.
-    fn set_mut(&mut self, kind: PendingKind) -> &mut ThresholdSet<Pending> {
+    fn set_mut(&mut self, kind: PendingKind) -> &mut ThresholdSet {
         match kind {
             PendingKind::Triggered => &mut self.triggered,
             PendingKind::Deferred => &mut self.deferred,
@@ -352,27 +355,50 @@ impl Triggers {
         }
     }
 
-    /// Adds an entry.
-    pub(crate) fn insert(
-        &mut self,
-        kind: PendingKind,
-        entry: KBox<ThresholdEntry<Pending>>,
-        key: Key,
-    ) {
-        self.set_mut(kind).insert(entry, key);
+    /// Adds blocks if there are any; returns how many are needed.
+    pub(crate) fn blocks_wanted(&mut self, kind: PendingKind, blocks: &mut Emptied) -> usize {
+        let set = self.set_mut(kind);
+        set.add_blocks(blocks);
+        set.blocks_wanted()
     }
 
-    /// Takes out all that is due.
-    pub(crate) fn detach_due(
+    /// Adds an entry; `false` if a block is needed.
+    #[must_use]
+    pub(crate) fn insert(&mut self, kind: PendingKind, entry: Entry) -> bool {
+        self.set_mut(kind).insert(entry)
+    }
+
+    /// Takes out all that is due and calls `append` with it, if there is anything. If nothing else is
+    /// pending the hold is released before, and returned.
+    ///
+    /// A thread that has seen what all that was pending has done may close the counter (R-CLOSE-2).
+    pub(crate) fn detach_due<R>(
         &mut self,
         success: u64,
         error: u64,
-    ) -> (Batch<Pending>, Batch<Pending>) {
-        (
-            self.triggered.detach_due(success),
-            // The sum saturates (R-CNTR-20).
-            self.deferred.detach_due(success.saturating_add(error)),
-        )
+        append: impl FnOnce([Tree; 2], &mut Rest<'_>) -> R,
+    ) -> Option<Detached<R>> {
+        // The sum saturates (R-CNTR-20).
+        let sum = success.saturating_add(error);
+        let mut hold = None;
+        let (blocks, result) = threshold::detach_due(
+            (&mut self.triggered, success),
+            (&mut self.deferred, sum),
+            |all, trees, rest| {
+                if all {
+                    hold = self.hold.take();
+                }
+                if let Some(hold) = &hold {
+                    hold.release();
+                }
+                append(trees, rest)
+            },
+        )?;
+        Some(Detached {
+            hold,
+            blocks,
+            result,
+        })
     }
 
     /// Returns the next entry after `last` that is due at these values, of either kind.
@@ -383,7 +409,7 @@ impl Triggers {
         sum: u64,
     ) -> Option<(PendingKind, Key)> {
         let next = |kind, value| {
-            let key = self.set(kind).next_after(last)?.key();
+            let key = self.set(kind).next_after(last)?.key;
             (key.threshold <= value).then_some((kind, key))
         };
         match (
@@ -395,19 +421,30 @@ impl Triggers {
         }
     }
 
-    /// Takes out one entry, if it is pending.
+    /// Takes out one entry, if it is pending; returns its number, and a block that is to be dropped
+    /// outside of locks.
     pub(crate) fn remove(
         &mut self,
         kind: PendingKind,
         key: Key,
-    ) -> Option<KBox<ThresholdEntry<Pending>>> {
+    ) -> Option<(u32, Option<KBox<Block>>)> {
         self.set_mut(kind).remove(key)
     }
 
     /// Takes out all of a kind.
-    pub(crate) fn detach_all(&mut self, kind: PendingKind) -> Batch<Pending> {
+    pub(crate) fn detach_all(&mut self, kind: PendingKind) -> Batch {
         self.set_mut(kind).detach_all()
     }
+}
+
+/// The result of [`Triggers::detach_due`].
+pub(crate) struct Detached<R> {
+    /// The hold, to be dropped outside of locks.
+    pub(crate) hold: Option<Hold<Counter>>,
+    /// Blocks that are to be dropped outside of locks.
+    pub(crate) blocks: [Option<KBox<Block>>; 2],
+    /// What was returned.
+    pub(crate) result: R,
 }
 
 /// Submits a triggered operation: `transfer` begins when the success value of `counter`, which is of
@@ -426,14 +463,13 @@ pub(crate) fn submit_triggered(
         transfer,
         since: Instant::now(),
     };
-    let entry = ThresholdEntry::new(pending, GFP_NOWAIT).map_err(no_memory)?;
     counter
         .domain()
         .run_list()
         .submit(
             counter,
             PendingKind::Triggered,
-            entry,
+            pending,
             id,
             threshold,
             GFP_NOWAIT,
@@ -446,9 +482,9 @@ pub(crate) fn submit_triggered(
 /// It completes with `ECANCELED` (R-TRIG-26). `ENOENT` if there is none.
 pub(crate) fn cancel(domain: &Domain, owner: PendingOwner, context: Context) -> Result {
     match domain.run_list().cancel(owner, context) {
-        Cancelled::Taken(found, entry) => {
-            abi_trace::cancel(found.counter.id(), found.key, PendingKind::Triggered);
-            if let Some(transfer) = ThresholdEntry::into_value(entry).into_transfer() {
+        Cancelled::Taken(taken) => {
+            abi_trace::cancel(taken.counter.id(), taken.key, PendingKind::Triggered);
+            if let Some(transfer) = taken.value.into_transfer() {
                 transfer.cancel();
             }
             Ok(())

@@ -7,10 +7,15 @@
 //! is pending has a slot here, which says what it waits for. A slot stays until what it is about was
 //! cancelled or is about to run. The slots also bound what may be pending (R-DWQ-24).
 //!
-//! It is a hash table that grows without ever being rebuilt (linear hashing): as many buckets as
-//! slots, and each new bucket takes its part of one other. In a bucket there is one slot for each
-//! name, the *leader*; those that have the same name follow it in a list of their own, so that many
-//! of a name are in nobody's way. Besides, the slots of an endpoint are linked with each other.
+//! The operation lies in its slot, too, whatever else refers to it by the number of that: it takes no
+//! memory of its own. When it is due it is linked with others there ([`DueLink`]), so that there is always
+//! a place for it.
+//!
+//! It is a hash table that grows without ever being rebuilt (linear hashing): there are some more buckets
+//! than slots, so that most of those that are in use have a single slot, and no other one is looked at;
+//! each new bucket takes its part of one other. In a bucket there is one slot for each name, the
+//! *leader*; those that have the same name follow it in a list of their own, so that many of a name are
+//! in nobody's way. Besides, the slots of an endpoint are linked with each other.
 //!
 //! # Memory
 //!
@@ -20,10 +25,12 @@
 //! later may be so in a hard interrupt, and is never larger than a page. Pieces are kept for reuse.
 //!
 //! Where buckets begin lies apart from the slots: a name leads anywhere, and there are many names.
-//! The part that is looked at in random order is small, and so more of it stays in the caches.
+//! The part that is looked at in random order is small, and so more of it stays in the caches. What
+//! links the slots of an endpoint lies apart, too, and only where there is a slot that has one.
 
 #![forbid(unsafe_code)]
 
+use core::hint;
 use kernel::{
     alloc::Flags,
     prelude::*, //
@@ -40,17 +47,16 @@ use crate::{
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// In place of the one before it, with the number of its bucket: a leader is the first one there.
-const FIRST: u32 = 1 << 31;
-
 /// Slots in a piece: as many as fill a page.
-const SLOTS: usize = 4096 / size_of::<PendingSlot<KBox<()>>>();
+const SLOTS: usize = 56;
+
+/// Buckets in a piece.
+const HEADS: usize = 128;
 
 /// Pieces that a page leads to.
-const PIECES: usize = 128;
+const PIECES: usize = 64;
 
-kernel::static_assert!(size_of::<[PendingSlot<KBox<()>>; SLOTS]>() <= 4096);
-kernel::static_assert!(size_of::<[Piece<KBox<()>>; PIECES]>() <= 4096);
+kernel::static_assert!(size_of::<[Piece<KBox<()>, KBox<()>>; PIECES]>() <= 4096);
 
 /// Pieces that are looked at with the lock held.
 const STEP: usize = 64;
@@ -87,52 +93,46 @@ enum Listing {
 }
 
 /// Something pending.
-// Each on a cache line of its own, as names lead anywhere.
-#[repr(align(64))]
-struct PendingSlot<C> {
+struct PendingSlot<T, C> {
     id: usize,
     /// The counter that it waits for; `None` in a free slot.
     counter: Option<C>,
+    /// The operation; `None` in a free slot.
+    value: Option<T>,
     /// Where it stands there.
     key: Key,
-    /// The next one in the bucket or after the leader; of a free slot the next free one.
+    /// The next one in the bucket or after the leader.
     next: u32,
-    /// The one before it there, or [`FIRST`] and the bucket; of the first one after a leader, that.
-    prev: u32,
-    /// Of a leader the first one after it: the one that was submitted right before it.
-    older: u32,
-    /// The endpoint.
-    owner: PendingOwner,
-    /// The next one and the one before it of the endpoint.
-    owner_next: u32,
-    owner_prev: u32,
+    /// Of a leader the first one after it, the one that was submitted right before it; of one that comes
+    /// after a leader the one before it, which may be that.
+    near: u32,
+    /// The next one that is due.
+    next_due: u32,
+    /// What [`super::due_queue::DueQueue`] notes about it when it is due.
+    mark: u8,
     kind: PendingKind,
     listing: Listing,
-    /// It is linked with the others of the endpoint.
-    owned: bool,
     /// It has fired and was cancelled.
     cancelled: bool,
 }
 
-impl<C> PendingSlot<C> {
+impl<T, C> PendingSlot<T, C> {
     /// A free one.
     fn free() -> Self {
         Self {
             id: 0,
             counter: None,
+            value: None,
             key: Key {
                 threshold: 0,
                 sequence: 0,
             },
             next: NONE,
-            prev: NONE,
-            older: NONE,
-            owner: PendingOwner::NOBODY,
-            owner_next: NONE,
-            owner_prev: NONE,
+            near: NONE,
+            next_due: NONE,
+            mark: 0,
             kind: PendingKind::Deferred,
             listing: Listing::Unlisted,
-            owned: false,
             cancelled: false,
         }
     }
@@ -141,38 +141,49 @@ impl<C> PendingSlot<C> {
     fn take_listed(&mut self) -> Listed {
         Listed {
             listing: core::mem::replace(&mut self.listing, Listing::Unlisted),
-            prev: self.prev,
             next: self.next,
-            older: self.older,
-        }
-    }
-
-    /// Returns what it is found by.
-    fn name(&self) -> PendingName {
-        PendingName {
-            id: self.id,
-            owner: match self.kind {
-                PendingKind::Triggered => self.owner,
-                PendingKind::Deferred => PendingOwner::NOBODY,
-            },
-            kind: self.kind,
+            near: self.near,
         }
     }
 }
 
+/// The endpoint of a slot.
+struct OwnerLink {
+    owner: PendingOwner,
+    /// It is linked with the others of the endpoint.
+    is_linked: bool,
+    /// The next one and the one before it of the endpoint.
+    next: u32,
+    prev: u32,
+}
+
+impl OwnerLink {
+    /// None.
+    fn nobody() -> Self {
+        Self {
+            owner: PendingOwner::NOBODY,
+            is_linked: false,
+            next: NONE,
+            prev: NONE,
+        }
+    }
+}
+
+/// The endpoints of the slots of a piece.
+type OwnerLinks = KBox<[OwnerLink; SLOTS]>;
+
 /// Where a slot was listed: see [`PendingSlot`].
 struct Listed {
     listing: Listing,
-    prev: u32,
     next: u32,
-    older: u32,
+    near: u32,
 }
 
 impl Listed {
     /// Returns whether others of the same name may be listed, as they are where it was a follower; if it
     /// was not listed any more, nobody knows.
     fn has_others(&self) -> bool {
-        self.listing != Listing::Leader || self.older != NONE
+        self.listing != Listing::Leader || self.near != NONE
     }
 }
 
@@ -190,6 +201,20 @@ pub(crate) struct Entered<'a, C> {
     pub(crate) threshold: u64,
 }
 
+impl<C> Entered<'_, C> {
+    /// Returns what it is found by.
+    fn name(&self) -> PendingName {
+        PendingName {
+            id: self.id,
+            owner: match self.kind {
+                PendingKind::Triggered => self.owner,
+                PendingKind::Deferred => PendingOwner::NOBODY,
+            },
+            kind: self.kind,
+        }
+    }
+}
+
 /// A pending operation that was found.
 pub(crate) struct FoundWork<C> {
     /// The counter that it waits for.
@@ -199,11 +224,15 @@ pub(crate) struct FoundWork<C> {
     /// The kind of the operation.
     pub(crate) kind: PendingKind,
     /// Its slot.
-    slot: u32,
+    pub(crate) slot: u32,
 }
 
 /// The former content of a slot.
-pub(crate) struct Removed<C> {
+pub(crate) struct Removed<T, C> {
+    /// The operation.
+    pub(crate) value: T,
+    /// Where it stood.
+    pub(crate) key: Key,
     /// The counter that it waited for, to be dropped outside of locks.
     pub(crate) counter: C,
     /// It was cancelled after it had fired.
@@ -213,44 +242,63 @@ pub(crate) struct Removed<C> {
 }
 
 /// Slots and as many buckets.
-struct Piece<C> {
-    slots: KBox<[PendingSlot<C>; SLOTS]>,
+struct Piece<T, C> {
+    slots: KBox<[PendingSlot<T, C>; SLOTS]>,
     /// The first slot of each bucket.
-    heads: KBox<[u32; SLOTS]>,
-    /// The number of slots in use.
-    used: usize,
+    heads: KBox<[u32; HEADS]>,
+    /// The endpoints, if there ever was one.
+    owners: Option<OwnerLinks>,
+    /// A bit for each slot that is free.
+    free: u64,
+    /// The next piece that has a free slot, if this one has.
+    next: u32,
+}
+
+/// The bits of all slots of a piece.
+const ALL_FREE: u64 = (1 << SLOTS) - 1;
+
+/// What has to be allocated so that something can be inserted.
+pub(crate) struct Wanted {
+    /// A page that leads to pieces.
+    page: bool,
+    /// A piece.
+    piece: bool,
+    /// Place for endpoints.
+    owners: bool,
 }
 
 /// Slots, allocated and yet to be added.
-pub(crate) struct Chunk<C> {
-    piece: Option<Piece<C>>,
+pub(crate) struct Chunk<T, C> {
+    piece: Option<Piece<T, C>>,
     /// Leads to this piece and those to come, if there is need for that.
-    page: KVec<Piece<C>>,
+    page: KVec<Piece<T, C>>,
+    /// For the first free slot, or this piece.
+    owners: Option<OwnerLinks>,
 }
 
 /// The memory of a table, to be dropped.
 #[expect(dead_code, reason = "it is only dropped")]
-pub(crate) struct Pages<C>(KVVec<KVec<Piece<C>>>);
+pub(crate) struct Pages<T, C>(KVVec<KVec<Piece<T, C>>>);
 
 /// The slots of all that is pending in a domain.
 ///
 /// # Invariants
 ///
 /// - There are [`PIECES`] pieces in every page but the last one.
-/// - A slot is in the list of free ones, or in the bucket of its name, or in the list of those that
+/// - A slot is free, and so its piece is in the list of those that have free ones, or it is in the bucket of its name, or in the list of those that
 ///   follow a leader of the same name, the later ones first; or nowhere, if it has fired and was
 ///   cancelled since.
-/// - The `prev` and `next` of all these lead to each other, and the first one of a bucket has the number
-///   of that, also after others were added.
-pub(crate) struct PendingTable<C> {
-    pages: KVVec<KVec<Piece<C>>>,
+/// - The `next` of a leader leads to the next leader of the bucket, its `near` to the first one that
+///   follows it. From there on `next` leads to the next one, and `near` to the one before.
+pub(crate) struct PendingTable<T, C> {
+    pages: KVVec<KVec<Piece<T, C>>>,
     /// The number of pieces.
     pieces: usize,
     /// The first slot of each endpoint; of a free number the next one.
     owners: Grown<u32>,
     /// The first free number for endpoints.
     free_owner: u32,
-    /// The first free slot.
+    /// The first piece that has a free slot.
     free: u32,
     /// The number of slots in use.
     used: usize,
@@ -262,10 +310,13 @@ pub(crate) struct PendingTable<C> {
     sequence: u64,
 }
 
-impl<C: Clone> PendingTable<C> {
+impl<T, C: Clone> PendingTable<T, C> {
+    /// How much memory a piece takes, in one go.
+    pub(crate) const PIECE_SIZE: usize = size_of::<[PendingSlot<T, C>; SLOTS]>();
+
     /// A table for up to `limit` entries; `secret` is for the hash. May sleep.
     pub(crate) fn new(limit: usize, secret: u64) -> Result<Self> {
-        let limit = limit.min(FIRST as usize - SLOTS);
+        let limit = limit.min(i32::MAX as usize - SLOTS);
         let pages = limit.div_ceil(SLOTS).div_ceil(PIECES);
         Ok(Self {
             pages: KVVec::with_capacity(pages, GFP_KERNEL | __GFP_NOWARN)?,
@@ -280,23 +331,35 @@ impl<C: Clone> PendingTable<C> {
         })
     }
 
-    /// Allocates slots for [`Self::grow`]; `page` says that a page is needed that leads to them.
-    ///
-    /// Nothing of it is larger than a page.
-    pub(crate) fn new_chunk(page: bool, flags: Flags) -> Result<Chunk<C>> {
-        let slots = pin_init::init_array_from_fn(|_| PendingSlot::free());
-        let heads = pin_init::init_array_from_fn(|_| NONE);
-        Ok(Chunk {
-            piece: Some(Piece {
+    /// Allocates for [`Self::grow`] what is wanted. Nothing of it is larger than a page.
+    pub(crate) fn new_chunk(wanted: &Wanted, flags: Flags) -> Result<Chunk<T, C>> {
+        let piece = if wanted.piece {
+            let slots = pin_init::init_array_from_fn(|_| PendingSlot::free());
+            let heads = pin_init::init_array_from_fn(|_| NONE);
+            Some(Piece {
                 slots: KBox::init(slots, flags)?,
                 heads: KBox::init(heads, flags)?,
-                used: 0,
-            }),
-            page: if page {
+                owners: None,
+                free: ALL_FREE,
+                next: NONE,
+            })
+        } else {
+            None
+        };
+        let owners = if wanted.owners {
+            let links = pin_init::init_array_from_fn(|_| OwnerLink::nobody());
+            Some(KBox::init(links, flags)?)
+        } else {
+            None
+        };
+        Ok(Chunk {
+            piece,
+            page: if wanted.page {
                 KVec::with_capacity(PIECES, flags)?
             } else {
                 KVec::new()
             },
+            owners,
         })
     }
 
@@ -306,8 +369,24 @@ impl<C: Clone> PendingTable<C> {
     }
 
     /// Returns whether [`Self::grow`] needs a page.
-    pub(crate) fn needs_page(&self) -> bool {
+    fn needs_page(&self) -> bool {
         self.pieces.is_multiple_of(PIECES)
+    }
+
+    /// Returns whether the first free slot has no place for an endpoint.
+    fn lacks_owners(&self) -> bool {
+        self.piece(self.free as usize)
+            .is_some_and(|piece| piece.owners.is_none())
+    }
+
+    /// Returns what is needed to insert something of an endpoint.
+    pub(crate) fn wanted(&self, owner: PendingOwner) -> Wanted {
+        let piece = self.free == NONE;
+        Wanted {
+            page: piece && self.needs_page(),
+            piece,
+            owners: owner != PendingOwner::NOBODY && (piece || self.lacks_owners()),
+        }
     }
 
     /// Returns the number of slots.
@@ -317,7 +396,7 @@ impl<C: Clone> PendingTable<C> {
 
     /// Takes the memory of all slots, for their owner to free where that may sleep; without slots
     /// nothing can be pending any more. `None` while one is in use.
-    pub(crate) fn take_memory(&mut self) -> Option<Pages<C>> {
+    pub(crate) fn take_memory(&mut self) -> Option<Pages<T, C>> {
         if self.used != 0 {
             return None;
         }
@@ -334,46 +413,104 @@ impl<C: Clone> PendingTable<C> {
     }
 
     /// Returns a piece.
-    fn piece(&self, number: usize) -> Option<&Piece<C>> {
+    fn piece(&self, number: usize) -> Option<&Piece<T, C>> {
         self.pages.get(number / PIECES)?.get(number % PIECES)
     }
 
     /// Returns a piece.
-    fn piece_mut(&mut self, number: usize) -> Option<&mut Piece<C>> {
+    fn piece_mut(&mut self, number: usize) -> Option<&mut Piece<T, C>> {
         self.pages
             .get_mut(number / PIECES)?
             .get_mut(number % PIECES)
     }
 
     /// Returns a slot.
-    fn slot(&self, number: u32) -> Option<&PendingSlot<C>> {
+    fn slot(&self, number: u32) -> Option<&PendingSlot<T, C>> {
         let number = number as usize;
         self.piece(number / SLOTS)?.slots.get(number % SLOTS)
     }
 
     /// Returns a slot.
-    fn slot_mut(&mut self, number: u32) -> Option<&mut PendingSlot<C>> {
+    fn slot_mut(&mut self, number: u32) -> Option<&mut PendingSlot<T, C>> {
         let number = number as usize;
         self.piece_mut(number / SLOTS)?
             .slots
             .get_mut(number % SLOTS)
     }
 
+    /// Returns the endpoint of a slot.
+    fn owner_link(&self, number: u32) -> Option<&OwnerLink> {
+        let number = number as usize;
+        let owners = self.piece(number / SLOTS)?.owners.as_ref()?;
+        owners.get(number % SLOTS)
+    }
+
+    /// Returns the endpoint of a slot.
+    fn owner_link_mut(&mut self, number: u32) -> Option<&mut OwnerLink> {
+        let number = number as usize;
+        let owners = self.piece_mut(number / SLOTS)?.owners.as_mut()?;
+        owners.get_mut(number % SLOTS)
+    }
+
+    /// Returns what a slot is found by.
+    fn name_of(&self, number: u32, slot: &PendingSlot<T, C>) -> PendingName {
+        PendingName {
+            id: slot.id,
+            owner: match slot.kind {
+                PendingKind::Triggered => self
+                    .owner_link(number)
+                    .map_or(PendingOwner::NOBODY, |link| link.owner),
+                PendingKind::Deferred => PendingOwner::NOBODY,
+            },
+            kind: slot.kind,
+        }
+    }
+
+    /// Returns the next one that is due, and the mark of one that is due.
+    pub(super) fn due_mut(&mut self, number: u32) -> Option<(&mut u32, &mut u8)> {
+        let slot = self.slot_mut(number)?;
+        Some((&mut slot.next_due, &mut slot.mark))
+    }
+
+    /// Returns where something due stood, and its mark.
+    pub(super) fn due(&self, number: u32) -> Option<(Key, u8)> {
+        let slot = self.slot(number)?;
+        Some((slot.key, slot.mark))
+    }
+
+    /// Has a slot come into the caches.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u32) {
+        if let Some(slot) = self.slot(number) {
+            hint::black_box((slot.id, slot.mark));
+        }
+    }
+
+    /// Returns an operation.
+    pub(super) fn value(&self, number: u32) -> Option<&T> {
+        self.slot(number)?.value.as_ref()
+    }
+
     /// Returns the first slot of a bucket.
     fn head(&self, bucket: u32) -> u32 {
         let bucket = bucket as usize;
-        self.piece(bucket / SLOTS)
-            .and_then(|piece| piece.heads.get(bucket % SLOTS))
+        self.piece(bucket / HEADS)
+            .and_then(|piece| piece.heads.get(bucket % HEADS))
             .map_or(NONE, |head| *head)
     }
 
     /// Sets the first slot of a bucket.
     fn set_head(&mut self, bucket: u32, number: u32) {
         let bucket = bucket as usize;
-        let piece = self.piece_mut(bucket / SLOTS);
-        if let Some(head) = piece.and_then(|piece| piece.heads.get_mut(bucket % SLOTS)) {
+        let piece = self.piece_mut(bucket / HEADS);
+        if let Some(head) = piece.and_then(|piece| piece.heads.get_mut(bucket % HEADS)) {
             *head = number;
         }
+    }
+
+    /// Returns the bucket of a name.
+    fn bucket_of(&self, name: PendingName) -> u32 {
+        self.bucket(name, (self.pieces * HEADS).max(1))
     }
 
     /// Returns the bucket of a name, were there that many buckets.
@@ -400,12 +537,20 @@ impl<C: Clone> PendingTable<C> {
         bucket as u32
     }
 
-    /// Adds slots, unless one is free, as another thread may have been faster, or there are as many as
-    /// there may be.
+    /// Adds what was wanted, unless there is no need any more, as another thread may have been faster, or
+    /// there are as many slots as there may be.
     ///
     /// Returns what is left over, to be freed outside of locks.
-    pub(crate) fn grow(&mut self, mut chunk: Chunk<C>) -> Option<Chunk<C>> {
+    pub(crate) fn grow(&mut self, mut chunk: Chunk<T, C>) -> Option<Chunk<T, C>> {
         if self.free != NONE || self.capacity() >= self.limit {
+            let place = self.piece_mut(self.free as usize);
+            if let Some(Piece {
+                owners: place @ None,
+                ..
+            }) = place
+            {
+                core::mem::swap(place, &mut chunk.owners);
+            }
             return Some(chunk);
         }
         if self.needs_page() && self.pages.len() * PIECES == self.pieces {
@@ -422,14 +567,7 @@ impl<C: Clone> PendingTable<C> {
         let Some(mut piece) = chunk.piece.take() else {
             return Some(chunk);
         };
-        let begin = self.capacity();
-        for (i, slot) in piece.slots.iter_mut().enumerate() {
-            slot.next = if i + 1 < SLOTS {
-                (begin + i + 1) as u32
-            } else {
-                self.free
-            };
-        }
+        piece.owners = chunk.owners.take();
         let Some(page) = self.pages.last_mut() else {
             return Some(chunk);
         };
@@ -438,9 +576,10 @@ impl<C: Clone> PendingTable<C> {
             drop(error);
             return Some(chunk);
         }
+        self.free = self.pieces as u32;
         self.pieces += 1;
-        self.free = begin as u32;
-        for bucket in begin..begin + SLOTS {
+        let end = self.pieces * HEADS;
+        for bucket in end - HEADS..end {
             self.split_bucket(bucket);
         }
         Some(chunk)
@@ -452,133 +591,126 @@ impl<C: Clone> PendingTable<C> {
             return;
         }
         let from = bucket & (((bucket + 1).next_power_of_two() - 1) >> 1);
-        let mut next = self.head(from as u32);
+        let (from, bucket) = (from as u32, bucket as u32);
+        let mut before = NONE;
+        let mut next = self.head(from);
         while let Some(slot) = self.slot(next) {
-            let (number, name) = (next, slot.name());
+            let (number, name) = (next, self.name_of(next, slot));
             next = slot.next;
-            if self.bucket(name, bucket + 1) as usize == bucket {
-                self.unlink(number);
-                self.link(number, FIRST | bucket as u32, self.head(bucket as u32));
+            if self.bucket(name, bucket as usize + 1) == bucket {
+                self.set_next(from, before, next);
+                let head = self.head(bucket);
+                if let Some(slot) = self.slot_mut(number) {
+                    slot.next = head;
+                }
+                self.set_head(bucket, number);
+            } else {
+                before = number;
             }
         }
     }
 
-    /// Puts a leader between two others of a bucket.
-    fn link(&mut self, number: u32, prev: u32, next: u32) {
-        if let Some(slot) = self.slot_mut(number) {
-            slot.prev = prev;
-            slot.next = next;
-        }
-        self.join(prev, number);
-        self.set_prev(next, number);
-    }
-
-    /// Takes a leader out of a bucket.
-    fn unlink(&mut self, number: u32) {
-        let Some(slot) = self.slot(number) else {
-            return;
-        };
-        let (prev, next) = (slot.prev, slot.next);
-        self.join(prev, next);
-        self.set_prev(next, prev);
-    }
-
-    /// Lets a leader of a bucket, or its head, be followed by another one.
-    fn join(&mut self, prev: u32, next: u32) {
-        if prev & FIRST != 0 {
-            self.set_head(prev & !FIRST, next);
-        } else if let Some(slot) = self.slot_mut(prev) {
+    /// Lets a leader of a bucket be followed by another one, or, without one, the bucket begin with it.
+    fn set_next(&mut self, bucket: u32, before: u32, next: u32) {
+        if before == NONE {
+            self.set_head(bucket, next);
+        } else if let Some(slot) = self.slot_mut(before) {
             slot.next = next;
         }
     }
 
-    /// Sets what is before a slot, if there is one.
-    fn set_prev(&mut self, number: u32, prev: u32) {
-        if number != NONE {
-            if let Some(slot) = self.slot_mut(number) {
-                slot.prev = prev;
-            }
-        }
-    }
-
-    /// Returns the leader of a name; without one, the bucket and what is first there.
-    fn leader(&self, name: PendingName) -> core::result::Result<u32, (u32, u32)> {
-        let bucket = self.bucket(name, self.capacity().max(1));
-        let head = self.head(bucket);
-        let mut number = head;
+    /// Returns the first leader in a bucket of which something is true, if there is one, and the one
+    /// before it.
+    fn find_leader(
+        &self,
+        bucket: u32,
+        is_it: impl Fn(u32, &PendingSlot<T, C>) -> bool,
+    ) -> (u32, u32) {
+        let mut before = NONE;
+        let mut number = self.head(bucket);
         while let Some(slot) = self.slot(number) {
-            if slot.id == name.id && slot.name() == name {
-                return Ok(number);
+            if is_it(number, slot) {
+                break;
             }
+            before = number;
             number = slot.next;
         }
-        Err((bucket, head))
+        (before, number)
+    }
+
+    /// Returns the leader of a name, if there is one, and the one before it.
+    fn leader(&self, bucket: u32, name: PendingName) -> (u32, u32) {
+        self.find_leader(bucket, |number, slot| {
+            slot.id == name.id && self.name_of(number, slot) == name
+        })
     }
 
     /// Lets a slot be found, before those of the same name.
     fn list(&mut self, number: u32, name: PendingName) {
-        let (prev, next, older) = match self.leader(name) {
-            Ok(leader) => {
-                let Some(slot) = self.slot_mut(leader) else {
-                    return;
-                };
-                let (prev, next) = (slot.prev, slot.next);
+        let bucket = self.bucket_of(name);
+        let (mut before, leader) = self.leader(bucket, name);
+        let next = match self.slot_mut(leader) {
+            Some(slot) => {
                 slot.listing = Listing::Follower;
-                slot.prev = number;
-                slot.next = core::mem::replace(&mut slot.older, NONE);
-                (prev, next, leader)
+                let first = core::mem::replace(&mut slot.near, number);
+                core::mem::replace(&mut slot.next, first)
             }
-            Err((bucket, head)) => (FIRST | bucket, head, NONE),
+            None => {
+                before = NONE;
+                self.head(bucket)
+            }
         };
         if let Some(slot) = self.slot_mut(number) {
             slot.listing = Listing::Leader;
-            slot.older = older;
+            slot.near = leader;
+            slot.next = next;
         }
-        self.link(number, prev, next);
+        self.set_next(bucket, before, number);
     }
 
     /// Lets a slot not be found any more.
     fn unlist(&mut self, number: u32) {
         if let Some(slot) = self.slot_mut(number) {
             let listed = slot.take_listed();
-            self.close_gap(listed);
+            self.close_gap(number, listed);
         }
     }
 
     /// Joins what was before and after a slot that is not listed any more.
-    fn close_gap(&mut self, listed: Listed) {
+    fn close_gap(&mut self, number: u32, listed: Listed) {
         let Listed {
             listing,
-            prev,
             next,
-            older,
+            near,
         } = listed;
         match listing {
             Listing::Unlisted => {}
             Listing::Follower => {
-                if let Some(newer) = self.slot_mut(prev) {
+                if let Some(newer) = self.slot_mut(near) {
                     if newer.listing == Listing::Leader {
-                        newer.older = next;
+                        newer.near = next;
                     } else {
                         newer.next = next;
                     }
                 }
-                self.set_prev(next, prev);
-            }
-            Listing::Leader if older == NONE => {
-                self.join(prev, next);
-                self.set_prev(next, prev);
+                if let Some(older) = self.slot_mut(next) {
+                    older.near = near;
+                }
             }
             Listing::Leader => {
-                // The one that was submitted before it leads from now on.
-                let mut after = NONE;
-                if let Some(slot) = self.slot_mut(older) {
-                    after = slot.next;
-                    slot.listing = Listing::Leader;
-                    slot.older = after;
+                let Some(slot) = self.slot(number) else {
+                    return;
+                };
+                let bucket = self.bucket_of(self.name_of(number, slot));
+                let (before, _) = self.find_leader(bucket, |other, _| other == number);
+                let mut leader = next;
+                if let Some(older) = self.slot_mut(near) {
+                    // The one that was submitted before it leads from now on.
+                    older.listing = Listing::Leader;
+                    older.near = core::mem::replace(&mut older.next, next);
+                    leader = near;
                 }
-                self.link(older, prev, next);
-                self.set_prev(after, older);
+                self.set_next(bucket, before, leader);
             }
         }
     }
@@ -589,33 +721,38 @@ impl<C: Clone> PendingTable<C> {
             return;
         };
         let next = core::mem::replace(head, number);
-        if let Some(slot) = self.slot_mut(number) {
-            slot.owned = true;
-            slot.owner_prev = NONE;
-            slot.owner_next = next;
+        if let Some(link) = self.owner_link_mut(number) {
+            link.is_linked = true;
+            link.prev = NONE;
+            link.next = next;
         }
-        if let Some(slot) = self.slot_mut(next) {
-            slot.owner_prev = number;
+        self.set_owner_prev(next, number);
+    }
+
+    /// Sets what is before a slot among those of its endpoint, if there is one.
+    fn set_owner_prev(&mut self, number: u32, prev: u32) {
+        if let Some(link) = self.owner_link_mut(number) {
+            link.prev = prev;
         }
     }
 
     /// Takes a slot out of those of its endpoint.
     fn disown(&mut self, number: u32) {
-        let Some(slot) = self.slot_mut(number) else {
+        let Some(link) = self.owner_link_mut(number) else {
             return;
         };
-        if !core::mem::replace(&mut slot.owned, false) {
+        let OwnerLink {
+            owner, prev, next, ..
+        } = *link;
+        if !core::mem::replace(&mut link.is_linked, false) {
             return;
         }
-        let (owner, prev, next) = (slot.owner, slot.owner_prev, slot.owner_next);
-        if let Some(slot) = self.slot_mut(prev) {
-            slot.owner_next = next;
+        if let Some(link) = self.owner_link_mut(prev) {
+            link.next = next;
         } else if let Some(head) = self.owners.get_mut(owner.0 as usize) {
             *head = next;
         }
-        if let Some(slot) = self.slot_mut(next) {
-            slot.owner_prev = prev;
-        }
+        self.set_owner_prev(next, prev);
     }
 
     /// Returns the number of numbers for endpoints, if a new one needs memory.
@@ -657,64 +794,102 @@ impl<C: Clone> PendingTable<C> {
         found
     }
 
-    /// Notes something that is about to be pending.
+    /// Notes something that is about to be pending, and takes it from `value`.
     ///
-    /// Returns its slot and where it is to stand; `None` if there is no slot, which more slots
-    /// help against; `ENOSPC` if they do not (R-DWQ-24).
-    pub(crate) fn insert(&mut self, entered: &Entered<'_, C>) -> Result<Option<(u32, Key)>> {
+    /// Returns its slot and where it is to stand; `None` if there is no memory for it, which
+    /// [`Self::wanted`] helps against; `ENOSPC` if there are too many (R-DWQ-24).
+    pub(crate) fn insert(
+        &mut self,
+        entered: &Entered<'_, C>,
+        value: &mut Option<T>,
+    ) -> Result<Option<(u32, Key)>> {
         if self.used >= self.limit {
             return Err(ENOSPC);
         }
-        let number = self.free;
         let key = Key {
             threshold: entered.threshold,
             sequence: self.sequence,
         };
-        let place = number as usize;
-        let Some(piece) = self.piece_mut(place / SLOTS) else {
+        let is_owned = entered.owner != PendingOwner::NOBODY;
+        let free = self.free as usize;
+        let Some(piece) = self.piece_mut(free) else {
             return Ok(None);
         };
-        let Some(slot) = piece.slots.get_mut(place % SLOTS) else {
+        // The first one, so that slots which are used one after the other are next to each other.
+        let place = piece.free.trailing_zeros() as usize;
+        let Some(slot) = piece.slots.get_mut(place) else {
             return Ok(None);
         };
-        piece.used = piece.used.wrapping_add(1);
-        let free = slot.next;
+        if let Some(links) = &mut piece.owners {
+            if let Some(link) = links.get_mut(place) {
+                link.owner = entered.owner;
+            }
+        } else if is_owned {
+            return Ok(None);
+        }
+        let number = (free * SLOTS + place) as u32;
+        piece.free &= piece.free.wrapping_sub(1);
+        let next = (piece.free == 0).then_some(piece.next);
         slot.id = entered.id;
         slot.counter = Some(entered.counter.clone());
+        // There is nothing in a free one, so that nothing is dropped.
+        core::mem::swap(&mut slot.value, value);
         slot.key = key;
         slot.kind = entered.kind;
-        slot.owner = entered.owner;
         slot.cancelled = false;
-        let name = slot.name();
-        self.free = free;
+        if let Some(next) = next {
+            self.free = next;
+        }
         self.used = self.used.wrapping_add(1);
         self.sequence = self.sequence.wrapping_add(1);
-        self.list(number, name);
-        if entered.owner != PendingOwner::NOBODY {
+        self.list(number, entered.name());
+        if is_owned {
             self.own(number, entered.owner);
         }
         Ok(Some((number, key)))
     }
 
     /// Frees a slot.
-    pub(crate) fn remove(&mut self, number: u32) -> Option<Removed<C>> {
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Removed<T, C>> {
+        self.remove_if(number, |_| true)
+    }
+
+    /// Frees a slot, if its operation is `allowed`.
+    #[inline]
+    pub(super) fn remove_if(
+        &mut self,
+        number: u32,
+        allowed: impl FnOnce(&T) -> bool,
+    ) -> Option<Removed<T, C>> {
         let free = self.free;
         let piece = self.piece_mut(number as usize / SLOTS)?;
         let slot = piece.slots.get_mut(number as usize % SLOTS)?;
+        if !allowed(slot.value.as_ref()?) {
+            return None;
+        }
+        let value = slot.value.take()?;
         let counter = slot.counter.take()?;
+        let key = slot.key;
         let cancelled = slot.cancelled;
-        let owned = slot.owned;
         let listed = slot.take_listed();
-        slot.next = free;
-        piece.used = piece.used.wrapping_sub(1);
+        let has_owners = piece.owners.is_some();
+        let was_full = piece.free == 0;
+        if was_full {
+            piece.next = free;
+        }
+        piece.free |= 1 << (number as usize % SLOTS);
+        if was_full {
+            self.free = number / SLOTS as u32;
+        }
         self.used = self.used.wrapping_sub(1);
-        self.free = number;
         let others = listed.has_others();
-        self.close_gap(listed);
-        if owned {
+        self.close_gap(number, listed);
+        if has_owners {
             self.disown(number);
         }
         Some(Removed {
+            value,
+            key,
             counter,
             cancelled,
             others,
@@ -734,7 +909,7 @@ impl<C: Clone> PendingTable<C> {
 
     /// Finds the last one of a name.
     pub(crate) fn find(&self, name: PendingName) -> Option<FoundWork<C>> {
-        self.found(self.leader(name).ok()?)
+        self.found(self.leader(self.bucket_of(name), name).1)
     }
 
     /// Returns whether what was found is still in its slot.
@@ -768,13 +943,13 @@ impl<C: Clone> PendingTable<C> {
         let mut piece = begin / SLOTS;
         let mut first = begin % SLOTS;
         for _ in 0..STEP {
-            let Some(Piece { slots, used, .. }) = self.piece(piece) else {
+            let Some(Piece { slots, free, .. }) = self.piece(piece) else {
                 return (None, None);
             };
-            let empty = *used == 0;
+            let empty = *free == ALL_FREE;
             if !empty {
                 let mut rest = slots.iter().skip(first);
-                let is_deferred = |slot: &PendingSlot<C>| {
+                let is_deferred = |slot: &PendingSlot<T, C>| {
                     slot.counter.is_some() && slot.kind == PendingKind::Deferred
                 };
                 if let Some(at) = rest.position(is_deferred) {
@@ -796,7 +971,7 @@ impl<C: Clone> PendingTable<C> {
 mod tests {
     use super::*;
 
-    type Table = PendingTable<u32>;
+    type Table = PendingTable<u64, u32>;
 
     /// The name of deferred work.
     fn name(id: usize) -> PendingName {
@@ -822,11 +997,13 @@ mod tests {
             counter: &counter,
             threshold: 7,
         };
+        let mut value = Some(u64::from(counter) + 1);
         loop {
-            if let Some(inserted) = table.insert(&entered)? {
+            if let Some(inserted) = table.insert(&entered, &mut value)? {
+                assert!(value.is_none());
                 return Ok(inserted);
             }
-            let chunk = Table::new_chunk(table.needs_page(), GFP_KERNEL)?;
+            let chunk = Table::new_chunk(&table.wanted(owner), GFP_KERNEL)?;
             drop(table.grow(chunk));
         }
     }
@@ -848,12 +1025,6 @@ mod tests {
             drop(table.grow_owners(Grown::allocate(len)?));
         }
         table.add_owner().ok_or(ENOMEM)
-    }
-
-    #[test]
-    fn slots_fill_cache_lines() {
-        assert_eq!(size_of::<PendingSlot<KBox<()>>>(), 64);
-        assert_eq!(SLOTS, 64);
     }
 
     #[test]
@@ -897,8 +1068,8 @@ mod tests {
             }
             assert_eq!(table.capacity(), piece * SLOTS);
             let chunks = [
-                Table::new_chunk(table.needs_page(), GFP_KERNEL)?,
-                Table::new_chunk(table.needs_page(), GFP_KERNEL)?,
+                Table::new_chunk(&table.wanted(PendingOwner::NOBODY), GFP_KERNEL)?,
+                Table::new_chunk(&table.wanted(PendingOwner::NOBODY), GFP_KERNEL)?,
             ];
             for chunk in chunks {
                 drop(table.grow(chunk));

@@ -20,8 +20,8 @@
 //! have. On a realtime kernel, where locks may sleep, it does all of the work.
 //!
 //! The budgets ([`DrainBudget`]) bound how long that is: a few operations where interrupts are disabled, and hardly
-//! any data; some more otherwise. All that may be long - batches that have piled up are put in order
-//! one by one - is left to the work queue, which may be preempted.
+//! any data; some more otherwise. The rest is left to the work queue, which may be preempted. It stays
+//! where it is, in the queue of what is due ([`DueQueue`]).
 //!
 //! # Nothing is referred to that has been given up
 //!
@@ -61,7 +61,8 @@ use kernel::{
         new_spinlock_irq,
         Arc,
         Mutex,
-        SpinLockIrq, //
+        SpinLockIrq,
+        SpinLockIrqGuard, //
     }, //
 };
 
@@ -93,6 +94,7 @@ use crate::{
     },
     trigger::{
         drain_budget::DrainBudget,
+        due_queue::DueQueue,
         pending::{
             Pending,
             PendingKind,
@@ -103,31 +105,32 @@ use crate::{
             FoundWork,
             PendingName,
             PendingOwner,
-            PendingTable, //
+            PendingTable,
+            Removed, //
         }, //
         threshold::{
             Batch,
-            BatchQueue,
-            BatchStack,
-            ThresholdEntry, //
+            Block,
+            Emptied,
+            Entry,
+            Tree, //
         },
     },
 };
 
 /// Entries that are taken at once.
-const TAKEN: usize = 64;
+const TAKEN: usize = 32;
 
 /// Entries that are looked for at once in the table.
 const FEW: usize = 16;
 
-/// Batches that are put in order with the lock held.
-const FEW_BATCHES: usize = 64;
-
 /// A counter, as what is pending refers to it.
 type CounterRef = Arc<Fid<Counter>>;
 
-/// An entry that is about to run, or none.
-type TakenEntry = Option<KBox<ThresholdEntry<Pending>>>;
+/// An operation that was taken out of its slot.
+type Taken = Removed<Pending, CounterRef>;
+
+kernel::static_assert!(PendingTable::<Pending, CounterRef>::PIECE_SIZE <= 4096);
 
 /// A data transfer that begins at this moment.
 struct Beginning {
@@ -139,18 +142,12 @@ struct Beginning {
 
 /// The part of a run list that its lock protects.
 struct Inner {
-    /// Operations that have become due since the drainer looked.
-    incoming: BatchStack<Pending>,
-    /// How many batches that is.
-    batches: usize,
+    /// What is due.
+    due: DueQueue,
     /// A thread drains, or the work queue is about to.
     draining: bool,
-    /// Operations that a drainer has left to the work queue.
-    rest: BatchQueue<Pending>,
     /// How many batches were ever appended.
     appended: u64,
-    /// How many of these the drainer has taken.
-    taken: u64,
     /// How many of these have run.
     drained: u64,
     /// How many threads wait for that.
@@ -158,7 +155,7 @@ struct Inner {
     /// The operation that is neither in the table any more nor with its endpoint yet.
     beginning: Option<Beginning>,
     /// The operations that are pending, or due and yet to be run.
-    table: PendingTable<CounterRef>,
+    table: PendingTable<Pending, CounterRef>,
 }
 
 /// The operations that are due in a domain.
@@ -207,7 +204,7 @@ pub(crate) struct TakenBack {
 /// The result of [`RunList::cancel`].
 pub(crate) enum Cancelled {
     /// It was pending and is the caller's.
-    Taken(FoundWork<CounterRef>, KBox<ThresholdEntry<Pending>>),
+    Taken(Taken),
     /// It has fired, and will be cancelled instead of being begun, or when it has begun.
     Fired,
     /// There is none.
@@ -218,12 +215,9 @@ impl RunList {
     /// An empty list for up to `limit` entries; what is left over runs on `work_queue`.
     pub(crate) fn new(work_queue: Arc<WorkQueue>, limit: usize) -> Result<Arc<Self>> {
         let inner = Inner {
-            incoming: BatchStack::new(),
-            batches: 0,
+            due: DueQueue::new(),
             draining: false,
-            rest: BatchQueue::new(),
             appended: 0,
-            taken: 0,
             drained: 0,
             waiting: 0,
             beginning: None,
@@ -242,7 +236,7 @@ impl RunList {
         )
     }
 
-    /// Makes an entry pending on a counter: notes it under `id` and queues it there.
+    /// Makes an operation pending on a counter: notes it under `id` and queues it there.
     ///
     /// From any context that `flags` suit. `ENOSPC` if too much is pending (R-DWQ-24), `EINVAL` if
     /// the counter is closing, `ENOMEM`. Runs what is due.
@@ -250,7 +244,7 @@ impl RunList {
         self: &Arc<Self>,
         counter: &Fid<Counter>,
         kind: PendingKind,
-        mut entry: KBox<ThresholdEntry<Pending>>,
+        pending: Pending,
         id: usize,
         threshold: u64,
         flags: Flags,
@@ -258,32 +252,38 @@ impl RunList {
         // Keeps the list too, when what is due has been seen, and everything was closed: see the top
         // of this file.
         let reference = counter.arc();
+        let owner = pending.owner();
         let entered = Entered {
             id,
-            owner: entry.value.owner(),
+            owner,
             kind,
             counter: &reference,
             threshold,
         };
+        let mut pending = Some(pending);
+        let mut blocks = Emptied::new();
         loop {
-            let note = || self.inner.lock().table.insert(&entered);
-            let (after, enqueued) = Counter::enqueue(counter, kind, entry, note);
+            let note = || self.inner.lock().table.insert(&entered, &mut pending);
+            let (after, enqueued) = Counter::enqueue(counter, kind, &mut blocks, note);
             if let Enqueued::Pending(key) = &enqueued {
                 abi_trace::submit(counter.id(), *key, kind);
             }
             after.finish(self);
-            entry = match enqueued {
+            match enqueued {
                 Enqueued::Pending(_) => return Ok(()),
-                Enqueued::Refused(entry, error) => {
-                    drop(entry);
-                    return Err(error);
+                Enqueued::Refused(error) => return Err(error),
+                Enqueued::NoBlock(wanted) => {
+                    for _ in 0..wanted {
+                        blocks.push(Block::new(flags)?);
+                    }
                 }
-                Enqueued::NoSlot(entry) => entry,
-            };
-            let needs_page = self.inner.lock().table.needs_page();
-            let chunk = PendingTable::new_chunk(needs_page, flags)?;
-            // The rest is dropped after the lock was released.
-            let _left = self.inner.lock().table.grow(chunk);
+                Enqueued::NoSlot => {
+                    let wanted = self.inner.lock().table.wanted(owner);
+                    let chunk = PendingTable::new_chunk(&wanted, flags)?;
+                    // The rest is dropped after the lock was released.
+                    let _left = self.inner.lock().table.grow(chunk);
+                }
+            }
         }
     }
 
@@ -332,8 +332,8 @@ impl RunList {
             }
             for found in found.into_iter().flatten() {
                 // Else it has fired, or another thread is just taking it back.
-                if let Some(entry) = found.counter.remove(found.kind, found.key) {
-                    self.forget(&entry);
+                if found.counter.remove(found.kind, found.key) {
+                    drop(self.take(found.slot));
                 }
             }
         }
@@ -342,28 +342,36 @@ impl RunList {
         self.inner.lock().table.remove_owner(owner);
     }
 
-    /// Frees the slot of an entry that does not run.
-    pub(crate) fn forget(&self, entry: &ThresholdEntry<Pending>) {
-        let removed = self.inner.lock().table.remove(entry.number);
-        drop(removed);
+    /// Takes an operation that does not run out of its slot.
+    fn take(&self, number: u32) -> Option<Taken> {
+        self.inner.lock().table.remove(number)
     }
 
-    /// Frees the slots of entries that do not run, and drops them; returns how many they were.
-    pub(crate) fn forget_all(&self, mut entries: Batch<Pending>) -> u64 {
+    /// Calls `show` with an operation.
+    pub(crate) fn peek<R>(&self, number: u32, show: impl FnOnce(&Pending) -> R) -> Option<R> {
+        Some(show(self.inner.lock().table.value(number)?))
+    }
+
+    /// Frees the slots of entries that do not run, and drops the operations; returns how many they were.
+    pub(crate) fn forget_all(&self, mut entries: Batch) -> u64 {
         let mut count = 0;
-        loop {
+        while !entries.is_empty() {
             let mut taken = [const { None }; TAKEN];
-            let mut counters = [const { None }; TAKEN];
+            let mut emptied = Emptied::new();
+            let mut inner = self.inner.lock();
+            for number in entries.near().take(TAKEN) {
+                inner.table.prefetch(number);
+            }
             for place in &mut taken {
-                *place = entries.pop();
+                let Some((entry, block)) = entries.pop() else {
+                    break;
+                };
+                emptied.push_some(block);
+                *place = inner.table.remove(entry.number);
+                count += 1;
             }
-            let some = taken.iter().flatten().count() as u64;
-            if some == 0 {
-                return count;
-            }
-            self.inner.lock().remove(&taken, &mut counters);
-            count += some;
         }
+        count
     }
 
     /// Takes out the last deferred work with an id that is pending, and calls `told` with where it
@@ -386,14 +394,13 @@ impl RunList {
             // Once for all locks.
             let interrupts = IrqGuard::begin();
             let found = self.inner.lock().table.find(name)?;
-            let entry = found.counter.remove(PendingKind::Deferred, found.key);
+            let was_pending = found.counter.remove(PendingKind::Deferred, found.key);
             let mut inner = self.inner.lock();
-            let removed = match &entry {
-                Some(entry) => inner.table.remove(entry.number),
-                None => {
-                    inner.table.pass_over(&found);
-                    None
-                }
+            let removed = if was_pending {
+                inner.table.remove(found.slot)
+            } else {
+                inner.table.pass_over(&found);
+                None
             };
             let all_have_run = inner.drained == inner.appended;
             drop(inner);
@@ -438,9 +445,10 @@ impl RunList {
                     }
                 }
             };
-            if let Some(entry) = found.counter.remove(PendingKind::Triggered, found.key) {
-                self.forget(&entry);
-                return Cancelled::Taken(found, entry);
+            if found.counter.remove(PendingKind::Triggered, found.key) {
+                if let Some(taken) = self.take(found.slot) {
+                    return Cancelled::Taken(taken);
+                }
             }
             // It has fired: either it is marked before the drainer takes it out of the table, or
             // the next round finds it beginning, or with its endpoint.
@@ -514,16 +522,17 @@ impl RunList {
     }
 
     /// Appends what has become due on a counter, with the lock of the counter held, so that what
-    /// becomes due on it later comes later.
+    /// becomes due on it later comes later: see [`DueQueue::append`].
     ///
     /// Returns the token of the drainer if nobody drains.
-    pub(crate) fn append(&self, one: Batch<Pending>, other: Batch<Pending>) -> Option<DrainToken> {
-        if one.is_empty() && other.is_empty() {
-            return None;
-        }
+    pub(crate) fn append(
+        &self,
+        trees: [Tree; 2],
+        row: impl Iterator<Item = Entry>,
+    ) -> Option<DrainToken> {
         let mut inner = self.inner.lock();
-        inner.incoming.push(one, other);
-        inner.batches += 1;
+        let Inner { due, table, .. } = &mut *inner;
+        due.append(table, trees, row);
         inner.appended = inner.appended.wrapping_add(1);
         (!inner.draining).then(|| DrainToken {
             _preemption: NoPreemption::begin(),
@@ -549,223 +558,195 @@ impl RunList {
         }
         let _preemption = NoPreemption::begin();
         let mut budget = DrainBudget::of_caller();
-        let mut queue = BatchQueue::new();
-        let mut progress = self.advance(&mut queue, &mut budget, true, false);
-        while matches!(progress, Progress::Spent) {
-            match self.leave(queue, budget.spent()) {
-                None => return,
-                Some(kept) => queue = kept,
+        let mut begins = true;
+        while matches!(self.advance(&mut budget, begins), Progress::Spent) {
+            abi_trace::drain(budget.spent(), true);
+            // Unless that takes nothing any more.
+            if self.work_queue.queue::<_, 0>(self.clone()) {
+                return;
             }
             budget = budget.renewed();
-            progress = self.advance(&mut queue, &mut budget, false, false);
+            begins = false;
         }
     }
 
-    /// Runs what is in a queue and what comes after it.
+    /// Runs what is due.
     ///
-    /// If it `begins`, the queue is empty and nothing may be due, or another thread may drain. Work that
-    /// may be long is left to a `patient` caller.
-    fn advance(
-        &self,
-        queue: &mut BatchQueue<Pending>,
-        budget: &mut DrainBudget,
-        mut begins: bool,
-        patient: bool,
-    ) -> Progress {
+    /// If it `begins`, nothing may be due, or another thread may drain.
+    fn advance(&self, budget: &mut DrainBudget, mut begins: bool) -> Progress {
         loop {
-            if !queue.is_empty() {
-                self.run_many(queue, budget);
-                if budget.is_spent() {
-                    return Progress::Spent;
-                }
-            }
             // Once for the lock here and those of the counters that are changed.
             let mut interrupts = IrqGuard::begin();
             let mut inner = self.inner.lock();
             if begins {
-                if inner.draining || inner.batches == 0 {
+                if inner.draining || inner.due.is_empty() {
                     return Progress::Done;
                 }
                 inner.draining = true;
                 begins = false;
             }
-            // Everything that was taken has run.
-            inner.drained = inner.taken;
-            let wake = inner.waiting != 0;
-            if inner.batches == 0 {
-                inner.draining = false;
+            let wake = inner.note_run();
+            let done = inner.due.is_empty();
+            if done || wake || budget.is_spent() {
+                inner.draining = !done;
                 drop(inner);
                 interrupts.end();
                 if wake {
                     self.past.wake_up_all();
                 }
-                abi_trace::drain(budget.spent(), false);
-                return Progress::Done;
-            }
-            let few = inner.batches <= FEW_BATCHES;
-            if budget.is_spent() || !(few || patient) {
-                drop(inner);
-                interrupts.end();
-                if wake {
-                    self.past.wake_up_all();
+                if done {
+                    abi_trace::drain(budget.spent(), false);
+                    return Progress::Done;
                 }
-                return Progress::Spent;
-            }
-            // No other thread takes, so that order and number cannot change.
-            inner.batches = 0;
-            inner.taken = inner.appended;
-            if wake || !few {
-                let mut incoming = mem::replace(&mut inner.incoming, BatchStack::new());
-                drop(inner);
-                interrupts.end();
-                if wake {
-                    self.past.wake_up_all();
+                if budget.is_spent() {
+                    return Progress::Spent;
                 }
-                *queue = incoming.take();
                 continue;
             }
-            *queue = inner.incoming.take();
             // Most often there is one.
-            match queue.pop() {
-                None => {}
-                Some(entry) if entry.value.is_transfer() => queue.put_back(entry),
-                Some(entry) => {
-                    let removed = inner.table.remove(entry.number);
-                    drop(inner);
-                    if let Some(removed) = &removed {
-                        abi_trace::fire(removed.counter.id(), entry.key());
-                    }
-                    budget.spend(1);
-                    ThresholdEntry::into_value(entry).run(&mut interrupts);
-                    drop(interrupts);
-                    // May be the last reference to one that was closed meanwhile.
-                    drop(removed);
-                    if budget.is_spent() {
-                        return Progress::Spent;
-                    }
-                }
-            }
+            let Some(taken) = inner.take_single() else {
+                self.run_many(inner, interrupts, budget);
+                continue;
+            };
+            drop(inner);
+            abi_trace::fire(taken.counter.id(), taken.key);
+            budget.spend(1);
+            let Taken { value, counter, .. } = taken;
+            value.run(&mut interrupts);
+            drop(interrupts);
+            // May be the last reference to one that was closed meanwhile.
+            drop(counter);
         }
     }
 
-    /// Runs what is in a queue until it is empty or the budget is spent.
-    // Apart from what runs a single entry, which does not need as much of the stack.
+    /// Runs some of what is due.
+    // Apart from what runs a single one, which does not need as much of the stack.
     #[inline(never)]
-    fn run_many(&self, queue: &mut BatchQueue<Pending>, budget: &mut DrainBudget) {
+    fn run_many(
+        &self,
+        mut inner: SpinLockIrqGuard<'_, Inner>,
+        interrupts: IrqGuard,
+        budget: &mut DrainBudget,
+    ) {
         let mut taken = [const { None }; TAKEN];
-        let mut counters = [const { None }; TAKEN];
-        while !budget.is_spent() {
-            // Before the table is looked at, so that what is far away is fetched together.
-            let mut count = 0;
-            let mut transfer = None;
-            for place in taken.iter_mut().take(budget.operations() as usize) {
-                match queue.pop() {
-                    Some(entry) if entry.value.is_transfer() => {
-                        transfer = Some(entry);
-                        break;
-                    }
-                    Some(entry) => *place = Some(entry),
-                    None => break,
-                }
-                count += 1;
-            }
-            if count != 0 {
-                self.inner.lock().remove(&taken, &mut counters);
-                budget.spend(count);
-                run(&mut taken, &mut counters);
-            }
-            if let Some(entry) = transfer {
-                if !budget.spend_transfer(entry.value.bytes()) {
-                    queue.put_back(entry);
-                    return;
-                }
-                self.begin(entry);
-            } else if count == 0 {
-                return;
-            }
+        let mut emptied = Emptied::new();
+        let places = taken.iter_mut().take(budget.operations() as usize);
+        let count = inner.take_some(places, &mut emptied);
+        let transfer = if count == 0 {
+            inner.take_transfer(budget, &mut emptied)
+        } else {
+            None
+        };
+        drop(inner);
+        drop(interrupts);
+        drop(emptied);
+        if let Some(taken) = transfer {
+            self.begin(taken);
+            return;
         }
+        budget.spend(count);
+        run(&mut taken);
     }
 
     /// Begins a data transfer, or cancels it if that was asked for after it had fired.
-    fn begin(&self, entry: KBox<ThresholdEntry<Pending>>) {
-        let key = entry.key();
-        let slot = entry.number;
-        let Some(transfer) = ThresholdEntry::into_value(entry).into_transfer() else {
-            return;
-        };
-        let removed = {
-            let mut inner = self.inner.lock();
-            let removed = inner.table.remove(slot);
-            // A thread that looks for it finds it here until it is with its endpoint.
-            if !removed.as_ref().is_some_and(|removed| removed.cancelled) {
-                inner.beginning = Some(Beginning {
-                    owner: transfer.owner(),
-                    context: transfer.context(),
-                    cancelled: false,
+    fn begin(&self, taken: Taken) {
+        let Taken {
+            value,
+            key,
+            counter,
+            cancelled,
+            ..
+        } = taken;
+        abi_trace::fire(counter.id(), key);
+        if let Some(transfer) = value.into_transfer() {
+            if cancelled {
+                transfer.cancel();
+            } else {
+                transfer.begin(&|| {
+                    let beginning = self.inner.lock().beginning.take();
+                    beginning.is_some_and(|beginning| beginning.cancelled)
                 });
             }
-            removed
-        };
-        if let Some(removed) = &removed {
-            abi_trace::fire(removed.counter.id(), key);
         }
-        if removed.as_ref().is_some_and(|removed| removed.cancelled) {
-            transfer.cancel();
-        } else {
-            transfer.begin(&|| {
-                let beginning = self.inner.lock().beginning.take();
-                beginning.is_some_and(|beginning| beginning.cancelled)
-            });
-        }
-        drop(removed);
-    }
-
-    /// Leaves the rest to the work queue, when so much was spent; returns it if that takes nothing any
-    /// more.
-    fn leave(
-        self: &Arc<Self>,
-        queue: BatchQueue<Pending>,
-        spent: u64,
-    ) -> Option<BatchQueue<Pending>> {
-        abi_trace::drain(spent, true);
-        let empty = mem::replace(&mut self.inner.lock().rest, queue);
-        drop(empty);
-        if self.work_queue.queue::<_, 0>(self.clone()) {
-            return None;
-        }
-        Some(mem::replace(&mut self.inner.lock().rest, BatchQueue::new()))
+        // May be the last reference to one that was closed meanwhile.
+        drop(counter);
     }
 }
 
 impl Inner {
-    /// Frees the slots of entries that are about to run, and takes the counters that they waited
-    /// for.
-    fn remove(&mut self, taken: &[TakenEntry], counters: &mut [Option<CounterRef>]) {
-        for (entry, counter) in taken.iter().zip(counters) {
-            let Some(entry) = entry else {
-                break;
-            };
-            let removed = self.table.remove(entry.number);
-            *counter = removed.map(|removed| removed.counter);
+    /// Notes that all that was taken has run. Returns whether threads wait that have to know.
+    fn note_run(&mut self) -> bool {
+        let drained = self.due.left(&self.table);
+        let more = mem::replace(&mut self.drained, drained) != drained;
+        more && self.waiting != 0
+    }
+
+    /// Takes a counter operation if nothing else is due.
+    fn take_single(&mut self) -> Option<Taken> {
+        let Self { due, table, .. } = self;
+        if !due.is_single(table) {
+            return None;
         }
+        let mut taken = [None];
+        // It is in the row: no block is emptied.
+        let emptied = &mut Emptied::new();
+        due.take(table, &mut taken, emptied, |value| !value.is_transfer());
+        let [taken] = taken;
+        taken
+    }
+
+    /// Takes counter operations up to the first data transfer, as many as there are places for; returns
+    /// how many.
+    fn take_some<'a>(
+        &mut self,
+        places: impl Iterator<Item = &'a mut Option<Taken>>,
+        emptied: &mut Emptied,
+    ) -> u32 {
+        let Self { due, table, .. } = self;
+        due.prefetch(table, TAKEN);
+        due.take(table, places, emptied, |value| !value.is_transfer())
+    }
+
+    /// Takes a data transfer, which is then about to begin, if the budget allows.
+    fn take_transfer(&mut self, budget: &mut DrainBudget, emptied: &mut Emptied) -> Option<Taken> {
+        let Self { due, table, .. } = self;
+        let mut taken = [None];
+        due.take(table, &mut taken, emptied, |value| {
+            budget.spend_transfer(value.bytes())
+        });
+        let [taken] = taken;
+        let taken: Taken = taken?;
+        // A thread that looks for it finds it here until it is with its endpoint.
+        if let (Pending::Transfer { transfer, .. }, false) = (&taken.value, taken.cancelled) {
+            self.beginning = Some(Beginning {
+                owner: transfer.owner(),
+                context: transfer.context(),
+                cancelled: false,
+            });
+        }
+        Some(taken)
     }
 }
 
 /// Runs counter operations, and leaves nothing behind.
-fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
+fn run(taken: &mut [Option<Taken>]) {
     let mut runner = Runner::new();
-    for (place, counter) in taken.iter_mut().zip(counters.iter()) {
-        let Some(entry) = place.take() else {
+    for place in taken {
+        let Some(Taken {
+            value,
+            key,
+            counter,
+            ..
+        }) = place.take()
+        else {
             break;
         };
-        if let Some(counter) = counter {
-            abi_trace::fire(counter.id(), entry.key());
-        }
-        runner.run(ThresholdEntry::into_value(entry));
+        abi_trace::fire(counter.id(), key);
+        // May be the last reference to one that was closed meanwhile.
+        drop(counter);
+        runner.run(value);
     }
     runner.end();
-    // May be the last references to some that were closed meanwhile.
-    counters.fill_with(|| None);
 }
 
 impl WorkItem for RunList {
@@ -777,13 +758,9 @@ impl WorkItem for RunList {
         // The drainer that left the rest left `draining` set. Where the kernel is a realtime one
         // nobody has.
         let mut begins = cfg!(CONFIG_PREEMPT_RT);
-        let mut queue = mem::replace(&mut this.inner.lock().rest, BatchQueue::new());
         let mut budget = DrainBudget::THREAD;
-        loop {
-            match this.advance(&mut queue, &mut budget, begins, true) {
-                Progress::Done => return,
-                Progress::Spent => cond_resched(),
-            }
+        while matches!(this.advance(&mut budget, begins), Progress::Spent) {
+            cond_resched();
             budget = budget.renewed();
             begins = false;
         }

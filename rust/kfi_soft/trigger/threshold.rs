@@ -2,18 +2,20 @@
 
 //! The entries that wait for a counter, in the order of thresholds.
 //!
-//! A [`ThresholdSet`] is a treap: a binary tree that is sorted by key and, at the same time, a heap
-//! by random priorities, so that it is balanced whatever the keys are (no user who chooses
-//! thresholds knows the priorities). Two things are different from the textbook:
+//! An [`Entry`] is numbers and nothing else: where it stands, and the number of the slot in which the
+//! operation itself lies. Entries that follow each other are kept together, in a [`Block`], so that
+//! a few cache lines are looked at to find one among many, and those are next to each other.
 //!
-//! - The right spine, the path from the root to the last entry, is linked upwards: the set knows its
-//!   last entry, and each entry of the spine has the one above it in `right`. So an entry that comes
+//! The blocks of a [`ThresholdSet`] are a treap: a binary tree that is sorted by key and, at the same
+//! time, a heap by random priorities, so that it is balanced whatever the keys are (no user who chooses
+//! thresholds knows the priorities). It can be divided at any block, and two of them can be put one
+//! behind the other, in O(log n) and without memory, which a tree with more than two branches would need.
+//! Two things are different from the textbook:
+//!
+//! - The right spine, the path from the root to the last block, is linked upwards: the set knows its
+//!   last block, and each block of the spine has the one above it in `right`. So an entry that comes
 //!   last is added in O(1), and one that comes near the end is found from there.
 //! - The threshold of the first entry is remembered.
-//!
-//! Everything that is due is cut off in one piece, in O(log n) however much that is; the entries
-//! then leave the [`Batch`] one by one, in order. Entries are allocated before they are inserted;
-//! nothing else allocates, nothing recurses.
 //!
 //! ```text
 //!              5                          set.last -> 9
@@ -24,21 +26,38 @@
 //!                                                        / \ right: up, none
 //!                                                       2   -
 //! ```
+//!
+//! # What is due
+//!
+//! Whole blocks are cut off in one piece, in O(log n) however many they are, but for the last one
+//! that has anything due: that may have others, which stay. Its entries are taken out one by one, of
+//! which there are [`ENTRIES`] at most; where these go there is a place for each of them ([`Rest`]).
+//!
+//! # Memory
+//!
+//! Blocks are allocated before they are needed, and nothing else allocates; nothing recurses. A block that
+//! is full is divided, but one at either end of the set: there, where entries come in order, a new one
+//! is begun, so that blocks are full. A block of which hardly anything is left is put together with the
+//! one before it, if that has room.
 
 #![forbid(unsafe_code)]
 
 mod batch;
+mod block;
 
 use core::mem;
-use kernel::{
-    alloc::Flags,
-    prelude::*, //
+use kernel::prelude::*;
+
+use block::{
+    set_link,
+    Entries,
+    Link,
+    ENTRIES, //
 };
 
-pub(crate) use batch::{
-    Batch,
-    BatchQueue,
-    BatchStack, //
+pub(crate) use {
+    batch::Batch,
+    block::Block, //
 };
 
 /// Where an entry stands: by threshold, equal ones by the order of submission (R-TRIG-16).
@@ -61,82 +80,140 @@ impl Key {
     }
 }
 
-/// An entry, or none.
-type Link<T> = Option<KBox<ThresholdEntry<T>>>;
-
-/// Lets a link that leads nowhere lead to `to`.
-///
-/// To assign would drop what it led to, and to drop nothing still is a call: dropping entries is
-/// recursive, as they own each other, and so is not inlined.
-#[inline]
-fn set_link<T>(link: &mut Link<T>, to: Link<T>) {
-    let none = mem::replace(link, to);
-    mem::forget(none);
-}
-
-/// An entry of a set, a batch or a queue of batches.
-// In this order: the value may fill what is left of a cache line.
-#[repr(C)]
-pub(crate) struct ThresholdEntry<T> {
-    /// In a set what is below and before it; in a batch what comes next above it.
-    left: Link<T>,
-    /// In a set what is below and after it, or, on the spine, what is above it; at the head of a batch
-    /// in a queue the head of the next batch.
-    right: Link<T>,
-    /// In a set entries with a higher priority are above it; at the head of a batch in a queue
-    /// [`PAIRED`] if the next batch belongs to it.
-    priority: u32,
+/// An operation that waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    /// Where it stands.
+    pub(crate) key: Key,
     /// A number for its owner.
     pub(crate) number: u32,
-    key: Key,
-    /// The operation that waits.
-    pub(crate) value: T,
 }
 
-/// The priority of the head of a batch that leaves together with the next one.
-const PAIRED: u32 = 1;
+/// A block with so few entries is put together with another one, if that has room.
+const SPARSE: usize = ENTRIES / 4;
 
-impl<T> ThresholdEntry<T> {
-    /// Allocates an entry.
-    pub(crate) fn new(value: T, flags: Flags) -> Result<KBox<Self>> {
-        Ok(KBox::new(
-            Self {
-                key: Key {
-                    threshold: 0,
-                    sequence: 0,
-                },
-                priority: 0,
-                number: 0,
-                left: None,
-                right: None,
-                value,
-            },
-            flags,
-        )?)
+/// Empty blocks that are allocated at once for a set that has several.
+const SPARE: usize = 4;
+
+/// Empty blocks, to be used, or dropped where no lock is held.
+pub(crate) struct Emptied {
+    /// Linked by `left`.
+    first: Link,
+}
+
+impl Emptied {
+    /// None.
+    pub(crate) const fn new() -> Self {
+        Self { first: None }
     }
 
-    /// Returns what waits.
-    pub(crate) fn into_value(entry: KBox<Self>) -> T {
-        // Its links lead nowhere any more: see `set_link`.
-        let Self {
-            left, right, value, ..
-        } = KBox::into_inner(entry);
-        mem::forget((left, right));
-        value
+    /// Returns whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
     }
 
-    /// Returns the link that leads to a key, if the entry is not on the spine.
-    fn side(&mut self, key: Key) -> &mut Link<T> {
-        if key < self.key {
-            &mut self.left
-        } else {
-            &mut self.right
+    /// Adds one.
+    pub(crate) fn push(&mut self, mut block: KBox<Block>) {
+        set_link(&mut block.left, self.first.take());
+        set_link(&mut self.first, Some(block));
+    }
+
+    /// Adds one, if there is one.
+    pub(crate) fn push_some(&mut self, block: Option<KBox<Block>>) {
+        if let Some(block) = block {
+            self.push(block);
         }
     }
 
-    /// Returns where it stands.
-    pub(crate) fn key(&self) -> Key {
-        self.key
+    /// Takes one.
+    fn pop(&mut self) -> Option<KBox<Block>> {
+        let mut block = self.first.take()?;
+        set_link(&mut self.first, block.left.take());
+        Some(block)
+    }
+
+    /// Adds all of another one.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        while let Some(block) = other.pop() {
+            self.push(block);
+        }
+    }
+}
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        // One by one, as the blocks own each other.
+        while self.pop().is_some() {}
+    }
+}
+
+/// Blocks that were cut off from sets.
+///
+/// # Invariants
+///
+/// Keys to the left of a block are smaller, or became due before; priorities below it are not higher.
+pub(crate) struct Tree {
+    root: Link,
+}
+
+impl Tree {
+    /// No blocks.
+    pub(crate) const fn new() -> Self {
+        Self { root: None }
+    }
+
+    /// Returns whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.root.is_none()
+    }
+
+    /// Adds those that have become due later.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        let tree = merge(self.root.take(), later.root.take());
+        set_link(&mut self.root, tree);
+    }
+
+    /// Takes them, to leave in order.
+    pub(crate) fn take(&mut self) -> Batch {
+        Batch::new(self.root.take())
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // One by one, as the blocks own each other.
+        drop(self.take());
+    }
+}
+
+/// What is due in the first blocks of two sets, in order.
+pub(crate) struct Rest<'a> {
+    /// For each set the block, and what is due.
+    blocks: [Option<(&'a mut Entries, u64)>; 2],
+}
+
+/// Returns the first key of a block, if that is due.
+fn due_key((entries, value): &(&mut Entries, u64)) -> Option<Key> {
+    let key = entries.first()?.key;
+    (key.threshold <= *value).then_some(key)
+}
+
+impl Iterator for Rest<'_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        let [one, other] = &mut self.blocks;
+        let from = match (&*one, &*other) {
+            (_, None) => one,
+            (None, _) => other,
+            (Some(first), Some(second)) => match (due_key(first), due_key(second)) {
+                (Some(first), Some(second)) if second < first => other,
+                (None, _) => other,
+                _ => one,
+            },
+        };
+        let (entries, value) = from.as_mut()?;
+        entries.pop_due(*value)
     }
 }
 
@@ -144,26 +221,30 @@ impl<T> ThresholdEntry<T> {
 ///
 /// # Invariants
 ///
-/// - `last` is the entry with the greatest key, none if the set is empty. From there up, linked by
+/// - `last` is the block with the greatest keys, none if the set is empty. From there up, linked by
 ///   `right`, keys fall and priorities do not.
-/// - Entries below the `left` of any entry have smaller keys and no higher priorities. Those below the
-///   `right` of an entry that is not on the spine have greater keys and no higher priorities. All of
-///   them come after the next entry up the spine.
+/// - Blocks below the `left` of any block have smaller keys and no higher priorities. Those below the
+///   `right` of a block that is not on the spine have greater keys and no higher priorities. All of
+///   them come after the next block up the spine.
+/// - No block is empty, but for the first one while something is taken out of it.
 /// - `first` is the threshold of the entry with the smallest key.
-pub(crate) struct ThresholdSet<T> {
-    last: Link<T>,
+/// - The blocks of `spare` are empty.
+pub(crate) struct ThresholdSet {
+    last: Link,
     first: Option<u64>,
+    spare: Emptied,
     /// The state of the generator of priorities; never 0.
     random: u64,
 }
 
-impl<T> ThresholdSet<T> {
+impl ThresholdSet {
     /// An empty set; `seed` is for the priorities.
     pub(crate) fn new(seed: u64) -> Self {
         // INVARIANT: There are no entries.
         Self {
             last: None,
             first: None,
+            spare: Emptied::new(),
             random: seed | 1,
         }
     }
@@ -178,6 +259,34 @@ impl<T> ThresholdSet<T> {
         self.last.is_none()
     }
 
+    /// Returns whether anything waits for `value` or less.
+    pub(crate) fn is_due(&self, value: u64) -> bool {
+        self.first.is_some_and(|first| first <= value)
+    }
+
+    /// Returns how many blocks are to be added by [`Self::add_blocks`] before [`Self::insert`], if that may
+    /// need one.
+    pub(crate) fn blocks_wanted(&self) -> usize {
+        if !self.spare.is_empty() {
+            return 0;
+        }
+        match &self.last {
+            None => 1,
+            // A set of one block may never need another.
+            Some(block) if block.left.is_none() && block.right.is_none() => {
+                usize::from(block.entries.is_full())
+            }
+            Some(_) => SPARE,
+        }
+    }
+
+    /// Adds empty blocks, unless there are some.
+    pub(crate) fn add_blocks(&mut self, blocks: &mut Emptied) {
+        if self.spare.is_empty() {
+            mem::swap(&mut self.spare, blocks);
+        }
+    }
+
     /// Returns the next priority (xorshift64*).
     fn next_priority(&mut self) -> u32 {
         let mut x = self.random;
@@ -189,22 +298,63 @@ impl<T> ThresholdSet<T> {
         (x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
     }
 
-    /// Adds an entry at `key`, which no entry of the set may have.
-    pub(crate) fn insert(&mut self, mut entry: KBox<ThresholdEntry<T>>, key: Key) {
-        entry.key = key;
-        entry.priority = self.next_priority();
-        let priority = entry.priority;
+    /// Adds an entry, at whose key there may not be another one.
+    ///
+    /// Returns `false` if a block is needed: see [`Self::blocks_wanted`].
+    pub(crate) fn insert(&mut self, entry: Entry) -> bool {
+        let key = entry.key;
+        let at_end = self
+            .last
+            .as_ref()
+            .is_none_or(|block| !block.entries.starts_after(key));
+        let block = match block_of(&mut self.last, key) {
+            Some(entries) if !entries.is_full() => {
+                entries.insert(entry);
+                None
+            }
+            full => {
+                let Some(mut block) = self.spare.pop() else {
+                    return false;
+                };
+                match full {
+                    Some(entries) if !entries.begins_or_ends(key, at_end) => {
+                        entries.split_off(&mut block.entries);
+                        if block.entries.starts_after(key) {
+                            entries.insert(entry);
+                        } else {
+                            block.entries.insert(entry);
+                        }
+                    }
+                    // Those that follow it may have room there.
+                    _ => block.entries.insert(entry),
+                }
+                block.entries.priority = self.next_priority();
+                Some(block)
+            }
+        };
+        if let Some(block) = block {
+            self.insert_block(block);
+        }
         self.first = Some(
             self.first
                 .map_or(key.threshold, |first| first.min(key.threshold)),
         );
+        true
+    }
 
-        // Up the spine, past whatever comes after the entry.
+    /// Adds a block that is not empty and has a priority; no other one begins where it does.
+    fn insert_block(&mut self, mut block: KBox<Block>) {
+        let Some(Entry { key, .. }) = block.entries.first() else {
+            return;
+        };
+        let priority = block.entries.priority;
+
+        // Up the spine, past whatever comes after the block.
         let (link, later) = above(&mut self.last, key);
         let middle = match later {
-            Some((later_priority, left)) if *later_priority >= priority => {
+            Some((later_priority, left)) if later_priority >= priority => {
                 // INVARIANT: It is not on the spine, and comes before the lowest that is after it.
-                insert_below(left, entry);
+                insert_below(left, block, key);
                 return;
             }
             // It comes above that, so it is on the spine; what was between them is divided.
@@ -215,11 +365,11 @@ impl<T> ThresholdSet<T> {
             }
             None => None,
         };
-        // The entries that it outranks on the spine go to its left.
+        // The blocks that it outranks on the spine go to its left.
         let mut up = link.take();
         let mut below = middle;
         while let Some(mut lower) = up {
-            if lower.priority >= priority {
+            if lower.entries.priority >= priority {
                 up = Some(lower);
                 break;
             }
@@ -228,52 +378,103 @@ impl<T> ThresholdSet<T> {
             below = Some(lower);
         }
         // INVARIANT: Keys below are smaller and so are priorities; those above have higher ones.
-        set_link(&mut entry.left, below);
-        set_link(&mut entry.right, up);
-        set_link(link, Some(entry));
+        set_link(&mut block.left, below);
+        set_link(&mut block.right, up);
+        set_link(link, Some(block));
     }
 
-    /// Removes the entry at `key`, if it is in the set.
-    pub(crate) fn remove(&mut self, key: Key) -> Option<KBox<ThresholdEntry<T>>> {
-        let (link, later) = above(&mut self.last, key);
-        let removed = if link.as_ref().is_some_and(|entry| entry.key == key) {
-            let mut removed = link.take()?;
-            // Part of what was before it comes onto the spine: that which outranks the lowest one
-            // after it. The rest goes below that one.
-            let mut up = removed.right.take();
-            let mut rest = removed.left.take();
-            let limit = later.as_ref().map(|(priority, _)| **priority);
-            while let Some(mut entry) = rest {
-                if limit.is_some_and(|limit| entry.priority <= limit) {
-                    rest = Some(entry);
-                    break;
-                }
-                rest = entry.right.take();
-                set_link(&mut entry.right, up);
-                up = Some(entry);
-            }
-            // INVARIANT: The order of keys is as before, and see above for priorities.
-            set_link(link, up);
-            if let Some((_, left)) = later {
-                let after = left.take();
-                set_link(left, merge(rest, after));
-            }
-            removed
+    /// Removes the entry at `key`, if it is in the set; returns its number, and a block that is to be
+    /// dropped outside of locks.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<(u32, Option<KBox<Block>>)> {
+        let entries = block_of(&mut self.last, key)?;
+        let place = entries.find(key)?;
+        let (removed, emptied) = if entries.len() > SPARSE {
+            (entries.remove(place)?, None)
         } else {
-            remove_below(later?.1, key)?
+            // INVARIANT: No block is in the set that is empty.
+            let begin = entries.first()?.key;
+            let mut block = self.remove_block(begin)?;
+            let removed = block.entries.remove(place)?;
+            (removed, self.put_back(block, begin))
         };
         if self.first == Some(key.threshold) {
             self.first = self.find_first();
         }
+        Some((removed.number, emptied.and_then(|block| self.keep(block))))
+    }
+
+    /// Puts the entries of a block that began at a key, and of which few are left, into another one;
+    /// returns it then, or if it is empty. Else adds it again.
+    fn put_back(&mut self, mut block: KBox<Block>, begin: Key) -> Option<KBox<Block>> {
+        if !block.entries.is_empty() {
+            match block_of(&mut self.last, begin) {
+                Some(other) if other.len().wrapping_add(block.entries.len()) <= ENTRIES => {
+                    other.absorb(&mut block.entries);
+                }
+                _ => {
+                    self.insert_block(block);
+                    return None;
+                }
+            }
+        }
+        Some(block)
+    }
+
+    /// Keeps an empty block for later; returns it if there is one, to be dropped outside of locks.
+    fn keep(&mut self, mut block: KBox<Block>) -> Option<KBox<Block>> {
+        if !self.spare.is_empty() {
+            return Some(block);
+        }
+        block.entries.reset();
+        self.spare.push(block);
+        None
+    }
+
+    /// Removes the block that begins at `key`, if it is in the set.
+    fn remove_block(&mut self, key: Key) -> Option<KBox<Block>> {
+        let (link, later) = above(&mut self.last, key);
+        if !link
+            .as_ref()
+            .is_some_and(|block| block.entries.starts_at(key))
+        {
+            return remove_below(later?.1, key);
+        }
+        let mut removed = link.take()?;
+        // Part of what was before it comes onto the spine: that which outranks the lowest one
+        // after it. The rest goes below that one.
+        let mut up = removed.right.take();
+        let mut rest = removed.left.take();
+        let limit = later.as_ref().map(|(priority, _)| *priority);
+        while let Some(mut block) = rest {
+            if limit.is_some_and(|limit| block.entries.priority <= limit) {
+                rest = Some(block);
+                break;
+            }
+            rest = block.right.take();
+            set_link(&mut block.right, up);
+            up = Some(block);
+        }
+        // INVARIANT: The order of keys is as before, and see above for priorities.
+        set_link(link, up);
+        if let Some((_, left)) = later {
+            let after = left.take();
+            set_link(left, merge(rest, after));
+        }
         Some(removed)
     }
 
-    /// Cuts off all that wait for `value` or less.
-    pub(crate) fn detach_due(&mut self, value: u64) -> Batch<T> {
-        if self.first.is_none_or(|first| first > value) {
-            return Batch::new(None);
-        }
+    /// Cuts off the blocks that wait for `value` or less; apart from the others the last one of which
+    /// everything does, unless that is where a part of the next one does.
+    fn cut(&mut self, value: u64) -> (Tree, Option<KBox<Block>>) {
+        let mut tree = Tree::new();
         let bound = Key::after(value);
+        let Some(last) = first_block(&mut self.last).and_then(|entries| entries.last()) else {
+            return (tree, None);
+        };
+        if last.key > bound {
+            // A part of the first block, if anything.
+            return (tree, None);
+        }
         let (link, later) = above(&mut self.last, bound);
         // INVARIANT: The spine ends before those that are due, and so does what is below its end.
         let mut spine = link.take();
@@ -282,70 +483,235 @@ impl<T> ThresholdSet<T> {
             set_link(left, rest);
             spine = lengthen(spine, due);
         }
-        self.first = self.find_first();
-        Batch::new(hang(spine))
+        let Some(mut block) = spine else {
+            return (tree, None);
+        };
+        let mut others = lengthen(block.right.take(), block.left.take());
+        if let Some(last) = &mut others {
+            last.entries.is_last = true;
+        }
+        tree.root = hang(others);
+        if block.entries.last().is_some_and(|last| last.key > bound) {
+            // A part of it.
+            self.insert_block(block);
+            return (tree, None);
+        }
+        (tree, Some(block))
     }
 
     /// Cuts off everything.
-    pub(crate) fn detach_all(&mut self) -> Batch<T> {
-        self.detach_due(u64::MAX)
+    pub(crate) fn detach_all(&mut self) -> Batch {
+        self.first = None;
+        Batch::new(hang(self.last.take()))
     }
 
     /// Returns the entry with the smallest key that is greater than `key`.
-    pub(crate) fn next_after(&self, key: Option<Key>) -> Option<&ThresholdEntry<T>> {
-        let is_after = |entry: &ThresholdEntry<T>| key.is_none_or(|key| entry.key > key);
-        let mut found = None;
-        let mut next = self.last.as_deref();
-        // Up the spine, as long as it comes after.
-        while let Some(entry) = next.filter(|entry| is_after(entry)) {
-            found = Some(entry);
-            next = entry.right.as_deref();
+    pub(crate) fn next_after(&self, key: Option<Key>) -> Option<Entry> {
+        let is_after = |block: &Block| key.is_none_or(|key| block.entries.starts_after(key));
+        // The last block that begins at the key or before, and the next one.
+        let (mut found, mut next) = (None, None);
+        let mut below = None;
+        let mut spine = self.last.as_deref();
+        while let Some(block) = spine {
+            if !is_after(block) {
+                found = Some(block);
+                break;
+            }
+            next = Some(block);
+            below = block.left.as_deref();
+            spine = block.right.as_deref();
         }
-        // Then down, among the entries before the lowest of these.
-        next = found?.left.as_deref();
-        while let Some(entry) = next {
-            next = if is_after(entry) {
-                found = Some(entry);
-                entry.left.as_deref()
+        while let Some(block) = below {
+            below = if is_after(block) {
+                next = Some(block);
+                block.left.as_deref()
             } else {
-                entry.right.as_deref()
+                found = Some(block);
+                block.right.as_deref()
             };
         }
         found
+            .and_then(|block| block.entries.after(key))
+            .or_else(|| next?.entries.first())
     }
 
     /// Looks for the lowest threshold.
     fn find_first(&self) -> Option<u64> {
-        let mut entry = self.last.as_deref()?;
-        while let Some(up) = entry.right.as_deref() {
-            entry = up;
+        let mut block = self.last.as_deref()?;
+        while let Some(up) = block.right.as_deref() {
+            block = up;
         }
-        while let Some(left) = entry.left.as_deref() {
-            entry = left;
+        while let Some(left) = block.left.as_deref() {
+            block = left;
         }
-        Some(entry.key.threshold)
+        block.entries.first_threshold()
     }
 }
 
-impl<T> Drop for ThresholdSet<T> {
+impl Drop for ThresholdSet {
     fn drop(&mut self) {
-        // One by one, as the entries own each other.
+        // One by one, as the blocks own each other.
         drop(self.detach_all());
     }
 }
 
-/// Walks up a spine past all entries after `key`.
+/// A set of which something is taken out.
+struct Cut<'a> {
+    set: &'a mut ThresholdSet,
+    value: u64,
+    /// Something waits for the value or less.
+    is_due: bool,
+    /// Blocks that were cut off.
+    tree: Tree,
+    /// The last one of these, of which everything is due; else a part of the first block of the set is.
+    block: Option<KBox<Block>>,
+}
+
+impl<'a> Cut<'a> {
+    /// Cuts off whole blocks of all that waits for `value` or less.
+    fn new((set, value): (&'a mut ThresholdSet, u64)) -> Self {
+        let is_due = set.is_due(value);
+        let (tree, block) = if is_due {
+            set.cut(value)
+        } else {
+            (Tree::new(), None)
+        };
+        Self {
+            set,
+            value,
+            is_due,
+            tree,
+            block,
+        }
+    }
+
+    /// Takes the blocks that were cut off.
+    fn take_tree(&mut self) -> Tree {
+        mem::replace(&mut self.tree, Tree::new())
+    }
+
+    /// Returns the rest of what is due: the block, and the value.
+    fn rest(&mut self) -> Option<(&mut Entries, u64)> {
+        if !self.is_due {
+            return None;
+        }
+        let entries = match &mut self.block {
+            Some(block) => &mut block.entries,
+            None => first_block(&mut self.set.last)?,
+        };
+        Some((entries, self.value))
+    }
+
+    /// Notes that the rest was taken. Returns a block that is to be dropped outside of locks.
+    fn end(self) -> Option<KBox<Block>> {
+        if self.is_due {
+            self.set.first = self.set.find_first();
+        }
+        self.set.keep(self.block?)
+    }
+}
+
+/// Takes out of two sets all that waits for `value` or less of each, if there is anything, and calls
+/// `append` with it: whole blocks of either, and the rest of both. All of the rest has to be taken.
 ///
-/// Returns the link to the first that is not after it; and, of the last that is, the priority and
-/// what is before it.
-fn above<T>(mut link: &mut Link<T>, key: Key) -> (&mut Link<T>, Option<(&mut u32, &mut Link<T>)>) {
+/// `append` is also told whether nothing is left in either of them then.
+///
+/// Returns blocks that are to be dropped outside of locks, and what `append` returns.
+pub(crate) fn detach_due<R>(
+    one: (&mut ThresholdSet, u64),
+    other: (&mut ThresholdSet, u64),
+    append: impl FnOnce(bool, [Tree; 2], &mut Rest<'_>) -> R,
+) -> Option<([Option<KBox<Block>>; 2], R)> {
+    if !one.0.is_due(one.1) && !other.0.is_due(other.1) {
+        return None;
+    }
+    let (mut one, mut other) = (Cut::new(one), Cut::new(other));
+    let all = one.set.is_empty() && other.set.is_empty();
+    let trees = [one.take_tree(), other.take_tree()];
+    let mut rest = Rest {
+        blocks: [one.rest(), other.rest()],
+    };
+    let result = append(all, trees, &mut rest);
+    Some(([one.end(), other.end()], result))
+}
+
+/// Returns the block where a key belongs: the last one that does not begin after it, or the first one.
+fn block_of(last: &mut Link, key: Key) -> Option<&mut Entries> {
+    let mut found = None;
+    let mut begins_before = false;
+    let mut below = None;
+    let mut spine = last.as_deref_mut();
+    while let Some(Block {
+        left,
+        right,
+        entries,
+    }) = spine
+    {
+        begins_before = !entries.starts_after(key);
+        found = Some(entries);
+        if begins_before {
+            break;
+        }
+        below = left.as_deref_mut();
+        spine = right.as_deref_mut();
+    }
+    while let Some(Block {
+        left,
+        right,
+        entries,
+    }) = below
+    {
+        if !entries.starts_after(key) {
+            begins_before = true;
+            found = Some(entries);
+            below = right.as_deref_mut();
+        } else {
+            if !begins_before {
+                found = Some(entries);
+            }
+            below = left.as_deref_mut();
+        }
+    }
+    found
+}
+
+/// Returns the first block.
+fn first_block(last: &mut Link) -> Option<&mut Entries> {
+    let mut found = None;
+    let mut below = None;
+    let mut spine = last.as_deref_mut();
+    while let Some(Block {
+        left,
+        right,
+        entries,
+    }) = spine
+    {
+        found = Some(entries);
+        below = left.as_deref_mut();
+        spine = right.as_deref_mut();
+    }
+    while let Some(Block { left, entries, .. }) = below {
+        found = Some(entries);
+        below = left.as_deref_mut();
+    }
+    found
+}
+
+/// Walks up a spine past all blocks that begin after `key`.
+///
+/// Returns the link to the first that does not; and, of the last that does, the priority and what is
+/// before it.
+fn above(mut link: &mut Link, key: Key) -> (&mut Link, Option<(u32, &mut Link)>) {
     let mut later = None;
-    while link.as_ref().is_some_and(|entry| entry.key > key) {
+    while link
+        .as_ref()
+        .is_some_and(|block| block.entries.starts_after(key))
+    {
         match link {
-            Some(entry) => {
-                let entry = &mut **entry;
-                later = Some((&mut entry.priority, &mut entry.left));
-                link = &mut entry.right;
+            Some(block) => {
+                let block = &mut **block;
+                later = Some((block.entries.priority, &mut block.left));
+                link = &mut block.right;
             }
             // Not reached: the loop has just seen it.
             None => break,
@@ -354,27 +720,31 @@ fn above<T>(mut link: &mut Link<T>, key: Key) -> (&mut Link<T>, Option<(&mut u32
     (link, later)
 }
 
-/// Inserts an entry that has its key and priority into a tree.
-fn insert_below<T>(mut link: &mut Link<T>, mut entry: KBox<ThresholdEntry<T>>) {
+/// Inserts a block that begins at a key, and has its priority, into a tree.
+fn insert_below(mut link: &mut Link, mut block: KBox<Block>, key: Key) {
+    let priority = block.entries.priority;
     while link
         .as_ref()
-        .is_some_and(|other| other.priority >= entry.priority)
+        .is_some_and(|other| other.entries.priority >= priority)
     {
         match link {
-            Some(other) => link = other.side(entry.key),
+            Some(other) => link = other.side(key),
             // Not reached: the loop has just seen it.
             None => break,
         }
     }
-    let (before, after) = split(link.take(), entry.key);
-    set_link(&mut entry.left, before);
-    set_link(&mut entry.right, after);
-    set_link(link, Some(entry));
+    let (before, after) = split(link.take(), key);
+    set_link(&mut block.left, before);
+    set_link(&mut block.right, after);
+    set_link(link, Some(block));
 }
 
-/// Removes the entry at `key` from a tree, if it is there.
-fn remove_below<T>(mut link: &mut Link<T>, key: Key) -> Option<KBox<ThresholdEntry<T>>> {
-    while link.as_ref().is_some_and(|other| other.key != key) {
+/// Removes the block that begins at `key` from a tree, if it is there.
+fn remove_below(mut link: &mut Link, key: Key) -> Option<KBox<Block>> {
+    while link
+        .as_ref()
+        .is_some_and(|other| !other.entries.starts_at(key))
+    {
         match link {
             Some(other) => link = other.side(key),
             // Not reached: the loop has just seen it.
@@ -386,24 +756,24 @@ fn remove_below<T>(mut link: &mut Link<T>, key: Key) -> Option<KBox<ThresholdEnt
     Some(removed)
 }
 
-/// Divides a tree into what is before `key` and what is after it.
-fn split<T>(mut tree: Link<T>, key: Key) -> (Link<T>, Link<T>) {
+/// Divides a tree into what begins at `key` or before, and what begins after it.
+fn split(mut tree: Link, key: Key) -> (Link, Link) {
     let (mut before, mut after) = (None, None);
     let (mut before_end, mut after_end) = (&mut before, &mut after);
-    while let Some(mut entry) = tree {
-        if entry.key < key {
-            tree = entry.right.take();
-            before_end = &mut before_end.get_or_insert(entry).right;
+    while let Some(mut block) = tree {
+        if block.entries.starts_after(key) {
+            tree = block.left.take();
+            after_end = &mut after_end.get_or_insert(block).left;
         } else {
-            tree = entry.left.take();
-            after_end = &mut after_end.get_or_insert(entry).left;
+            tree = block.right.take();
+            before_end = &mut before_end.get_or_insert(block).right;
         }
     }
     (before, after)
 }
 
 /// Joins two trees, of which the one comes before the other.
-fn merge<T>(mut before: Link<T>, mut after: Link<T>) -> Link<T> {
+fn merge(mut before: Link, mut after: Link) -> Link {
     let mut tree = None;
     let mut end = &mut tree;
     loop {
@@ -412,7 +782,7 @@ fn merge<T>(mut before: Link<T>, mut after: Link<T>) -> Link<T> {
                 set_link(end, rest);
                 return tree;
             }
-            (Some(mut upper), Some(lower)) if upper.priority > lower.priority => {
+            (Some(mut upper), Some(lower)) if upper.entries.priority > lower.entries.priority => {
                 before = upper.right.take();
                 after = Some(lower);
                 end = &mut end.get_or_insert(upper).right;
@@ -427,22 +797,22 @@ fn merge<T>(mut before: Link<T>, mut after: Link<T>) -> Link<T> {
 }
 
 /// Adds a tree at the lower end of a spine.
-fn lengthen<T>(mut spine: Link<T>, mut tree: Link<T>) -> Link<T> {
-    while let Some(mut entry) = tree {
-        tree = entry.right.take();
-        set_link(&mut entry.right, spine);
-        spine = Some(entry);
+fn lengthen(mut spine: Link, mut tree: Link) -> Link {
+    while let Some(mut block) = tree {
+        tree = block.right.take();
+        set_link(&mut block.right, spine);
+        spine = Some(block);
     }
     spine
 }
 
 /// Turns a spine into a tree.
-fn hang<T>(mut spine: Link<T>) -> Link<T> {
+fn hang(mut spine: Link) -> Link {
     let mut tree = None;
-    while let Some(mut entry) = spine {
-        spine = entry.right.take();
-        set_link(&mut entry.right, tree);
-        tree = Some(entry);
+    while let Some(mut block) = spine {
+        spine = block.right.take();
+        set_link(&mut block.right, tree);
+        tree = Some(block);
     }
     tree
 }
@@ -451,9 +821,32 @@ fn hang<T>(mut spine: Link<T>) -> Link<T> {
 mod tests {
     use super::*;
 
+    /// Inserts, with as many blocks as are wanted.
+    fn insert(set: &mut ThresholdSet, key: Key) -> Result {
+        let mut blocks = Emptied::new();
+        for _ in 0..set.blocks_wanted() {
+            blocks.push(Block::new(GFP_KERNEL)?);
+        }
+        set.add_blocks(&mut blocks);
+        assert!(blocks.is_empty());
+        let number = key.sequence as u32;
+        assert!(set.insert(Entry { key, number }));
+        Ok(())
+    }
+
+    /// Returns the number of blocks below a link, and checks their priorities.
+    fn count_blocks(link: &Link, above: u32) -> usize {
+        let Some(block) = link else {
+            return 0;
+        };
+        let priority = block.entries.priority;
+        assert!(priority <= above && !block.entries.is_empty() && !block.entries.is_last);
+        1 + count_blocks(&block.left, priority) + count_blocks(&block.right, priority)
+    }
+
     /// A set with the sorted list of what should be in it.
     struct Checked {
-        set: ThresholdSet<u64>,
+        set: ThresholdSet,
         model: KVec<Key>,
         sequence: u64,
     }
@@ -467,15 +860,14 @@ mod tests {
             }
         }
 
-        /// Inserts an entry that has its own number as its value.
+        /// Inserts an entry that has the number of its submission.
         fn insert(&mut self, threshold: u64) -> Result<Key> {
             let key = Key {
                 threshold,
                 sequence: self.sequence,
             };
             self.sequence += 1;
-            self.set
-                .insert(ThresholdEntry::new(key.sequence, GFP_KERNEL)?, key);
+            insert(&mut self.set, key)?;
             self.model.push(key, GFP_KERNEL)?;
             let mut at = self.model.len() - 1;
             while at > 0 && self.model.get(at - 1) > Some(&key) {
@@ -490,25 +882,53 @@ mod tests {
             let removed = self.set.remove(key);
             let at = self.model.iter().position(|other| *other == key);
             assert_eq!(removed.is_some(), at.is_some());
-            assert!(removed.is_none_or(|entry| entry.value == key.sequence));
+            assert!(removed.is_none_or(|(number, _)| u64::from(number) == key.sequence));
             if let Some(at) = at {
                 self.model.remove(at).map_err(|_| EINVAL)?;
             }
             Ok(())
         }
 
+        /// Removes the first one from the model, which an entry has to be.
+        fn expect(&mut self, entry: Option<Entry>, value: u64) {
+            let first = self.model.first().copied();
+            assert!(first.is_some_and(|first| first.threshold <= value));
+            assert!(entry.map(|entry| entry.key) == first);
+            assert!(entry.is_some_and(|entry| u64::from(entry.number) == entry.key.sequence));
+            drop(self.model.remove(0));
+        }
+
         /// Cuts off what is due and compares.
         fn detach(&mut self, value: u64) {
-            let mut batch = self.set.detach_due(value);
-            while let Some(key) = self.model.first().copied() {
-                if key.threshold > value {
-                    break;
-                }
-                let entry = batch.pop();
-                assert!(entry.is_some_and(|entry| entry.key == key && entry.value == key.sequence));
-                drop(self.model.remove(0));
+            let mut other = ThresholdSet::new(1);
+            let mut due = KVec::new();
+            let detached = detach_due(
+                (&mut self.set, value),
+                (&mut other, value),
+                |all, [mut tree, none], rest| -> Result<bool> {
+                    assert!(none.is_empty());
+                    let mut batch = tree.take();
+                    while let Some((entry, block)) = batch.pop() {
+                        due.push(entry, GFP_KERNEL)?;
+                        // The last block of a batch says so.
+                        assert!(
+                            block.is_none_or(|block| block.is_last_of_batch() == batch.is_empty())
+                        );
+                    }
+                    let before = due.len();
+                    for entry in rest {
+                        due.push(entry, GFP_KERNEL)?;
+                    }
+                    assert!(due.len() > before && due.len() <= before + ENTRIES);
+                    Ok(all)
+                },
+            );
+            for entry in &due {
+                self.expect(Some(*entry), value);
             }
-            assert!(batch.pop().is_none());
+            assert!(self.model.first().is_none_or(|key| key.threshold > value));
+            let all = detached.map(|(_, all)| all == Ok(true));
+            assert_eq!(all, (!due.is_empty()).then_some(self.model.is_empty()));
         }
 
         /// Compares all, and checks the invariants.
@@ -517,6 +937,7 @@ mod tests {
                 self.set.first_threshold(),
                 self.model.first().map(|key| key.threshold)
             );
+            assert_eq!(self.set.is_empty(), self.model.is_empty());
             let mut at = None;
             for key in &self.model {
                 let entry = self.set.next_after(at);
@@ -525,15 +946,28 @@ mod tests {
             }
             assert!(self.set.next_after(at).is_none());
             let mut spine = self.set.last.as_deref();
-            while let Some(entry) = spine {
-                if let Some(up) = entry.right.as_deref() {
-                    assert!(up.key < entry.key && up.priority >= entry.priority);
+            while let Some(block) = spine {
+                let entries = &block.entries;
+                assert!(!entries.is_empty());
+                let begin = entries.first().map(|entry| entry.key);
+                if let Some(up) = block.right.as_deref() {
+                    assert!(up.entries.last().map(|entry| entry.key) < begin);
+                    assert!(up.entries.priority >= entries.priority);
                 }
-                if let Some(left) = entry.left.as_deref() {
-                    assert!(left.key < entry.key && left.priority <= entry.priority);
-                }
-                spine = entry.right.as_deref();
+                count_blocks(&block.left, entries.priority);
+                spine = block.right.as_deref();
             }
+        }
+
+        /// Returns the number of blocks.
+        fn blocks(&self) -> usize {
+            let mut count = 0;
+            let mut spine = self.set.last.as_deref();
+            while let Some(block) = spine {
+                count += 1 + count_blocks(&block.left, u32::MAX);
+                spine = block.right.as_deref();
+            }
+            count
         }
     }
 
@@ -559,7 +993,7 @@ mod tests {
 
     #[test]
     fn random_sequences_match_the_model() -> Result {
-        let mut random = ThresholdSet::<()>::new(0xdead_beef_cafe_f00d);
+        let mut random = ThresholdSet::new(0xdead_beef_cafe_f00d);
         for range in [1, 4, 100, u32::MAX] {
             let mut set = Checked::new();
             let mut keys = KVec::new();
@@ -588,97 +1022,113 @@ mod tests {
         Ok(())
     }
 
+    /// Thresholds that rise or fall, and equal ones.
+    #[test]
+    fn blocks_are_full_where_entries_come_in_order() -> Result {
+        for step in [1, u64::MAX, 0] {
+            let mut set = Checked::new();
+            let mut threshold = 1_u64 << 32;
+            for _ in 0..100 * ENTRIES {
+                insert(
+                    &mut set.set,
+                    Key {
+                        threshold,
+                        sequence: set.sequence,
+                    },
+                )?;
+                threshold = threshold.wrapping_add(step);
+                set.sequence += 1;
+            }
+            assert_eq!(set.blocks(), 100);
+        }
+        Ok(())
+    }
+
     #[test]
     fn rising_thresholds_are_balanced() -> Result {
+        let count = 4000 * ENTRIES as u64;
         let mut set = Checked::new();
-        for threshold in 0..4000 {
-            set.set.insert(
-                ThresholdEntry::new(threshold, GFP_KERNEL)?,
+        for threshold in 0..count {
+            insert(
+                &mut set.set,
                 Key {
                     threshold,
                     sequence: threshold,
                 },
-            );
+            )?;
         }
         // The spine is as long as the number of records in a random sequence: about ln 4000.
         let mut length = 0;
         let mut spine = set.set.last.as_deref();
-        while let Some(entry) = spine {
+        while let Some(block) = spine {
             length += 1;
-            spine = entry.right.as_deref();
+            spine = block.right.as_deref();
         }
         assert!(length < 60);
-        let mut batch = set.set.detach_due(1999);
-        for threshold in 0..2000 {
-            assert!(batch.pop().is_some_and(|entry| entry.value == threshold));
+        let mut batch = set.set.detach_all();
+        for threshold in 0..count {
+            let popped = batch.pop();
+            assert!(popped.is_some_and(|(entry, _)| entry.key.threshold == threshold));
         }
-        assert!(batch.is_empty());
-        assert_eq!(set.set.first_threshold(), Some(2000));
+        assert!(batch.is_empty() && set.set.is_empty());
         Ok(())
     }
 
-    /// Makes a batch of thresholds and sequence numbers.
-    fn batch(keys: &[(u64, u64)]) -> Result<Batch<u64>> {
-        let mut set = ThresholdSet::new(5);
-        for &(threshold, sequence) in keys {
-            let key = Key {
-                threshold,
-                sequence,
-            };
-            set.insert(ThresholdEntry::new(sequence, GFP_KERNEL)?, key);
-        }
-        Ok(set.detach_all())
-    }
-
+    /// Of which few entries are left, in order or not.
     #[test]
-    fn removed_one_by_one_and_put_together() -> Result {
-        let mut set = ThresholdSet::new(7);
-        let mut taken = KVec::new();
-        for sequence in 0..100 {
-            let key = Key {
-                threshold: sequence / 3,
-                sequence,
-            };
-            set.insert(ThresholdEntry::new(sequence, GFP_KERNEL)?, key);
-        }
-        let mut last = None;
-        while let Some(key) = set.next_after(last).map(ThresholdEntry::key) {
-            last = Some(key);
-            if key.sequence % 2 == 0 {
-                taken.push(set.remove(key).ok_or(ENOENT)?, GFP_KERNEL)?;
+    fn sparse_blocks_are_put_together() -> Result {
+        for factor in [1, 7] {
+            let count = 64 * ENTRIES as u64;
+            let mut set = Checked::new();
+            for _ in 0..count {
+                set.insert(set.sequence)?;
             }
+            assert_eq!(set.blocks(), 64);
+            for i in 0..count {
+                let threshold = i * factor % count;
+                if threshold % 16 != 0 {
+                    set.remove(Key {
+                        threshold,
+                        sequence: threshold,
+                    })?;
+                }
+            }
+            set.check();
+            // No two that follow each other fit into one with much room left.
+            assert!(set.blocks() <= 16);
+            set.detach(u64::MAX);
         }
-        let mut batch = Batch::empty();
-        while let Some(entry) = taken.pop() {
-            batch.put_first(entry);
-        }
-        for sequence in 0..50 {
-            assert!(batch.pop().is_some_and(|entry| entry.value == 2 * sequence));
-        }
-        assert!(batch.is_empty());
-        assert_eq!(set.detach_all().pop().map(|entry| entry.value), Some(1));
         Ok(())
     }
 
     #[test]
-    fn batches_leave_in_the_order_in_which_they_came() -> Result {
-        let mut stack = BatchStack::new();
-        stack.push(batch(&[(9, 1), (8, 0)])?, batch(&[])?);
-        // Two that became due at once are merged.
-        stack.push(
-            batch(&[(1, 2), (3, 4), (5, 6)])?,
-            batch(&[(1, 3), (4, 5), (9, 7)])?,
-        );
-        stack.push(batch(&[])?, batch(&[(0, 8)])?);
-        let mut queue = stack.take();
-        for sequence in 0..9 {
-            // Also if it is put back.
-            let entry = queue.pop().ok_or(ENOENT)?;
-            queue.put_back(entry);
-            assert!(!queue.is_empty());
-            assert!(queue.pop().is_some_and(|entry| entry.value == sequence));
+    fn no_block_is_asked_for_while_there_is_room() -> Result {
+        let mut set = ThresholdSet::new(3);
+        for sequence in 0..=ENTRIES as u64 {
+            let wanted = usize::from(sequence == 0 || sequence == ENTRIES as u64);
+            assert_eq!(set.blocks_wanted(), wanted);
+            let key = Key {
+                threshold: 5,
+                sequence,
+            };
+            if wanted != 0 {
+                assert!(!set.insert(Entry { key, number: 0 }));
+                assert_eq!(set.next_after(None).is_none(), sequence == 0);
+            }
+            insert(&mut set, key)?;
         }
-        assert!(queue.pop().is_none());
+        assert_eq!(set.blocks_wanted(), SPARE);
+        // One that was emptied is used again.
+        let mut set = ThresholdSet::new(3);
+        for sequence in 0..100 {
+            assert_eq!(set.blocks_wanted(), usize::from(sequence == 0));
+            let key = Key {
+                threshold: 5,
+                sequence,
+            };
+            insert(&mut set, key)?;
+            assert!(set.remove(key).is_some_and(|(_, block)| block.is_none()));
+        }
         Ok(())
     }
 }

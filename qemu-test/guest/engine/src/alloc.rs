@@ -46,10 +46,6 @@ impl<T> KBox<T> {
     pub(crate) fn new(value: T, _: Flags) -> Result<Self, AllocError> {
         Ok(Self(Box::new(value)))
     }
-
-    pub(crate) fn into_inner(this: Self) -> T {
-        *this.0
-    }
 }
 
 impl<T, const N: usize> KBox<[T; N]> {

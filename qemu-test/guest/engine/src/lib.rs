@@ -38,6 +38,7 @@ mod grown;
 #[expect(dead_code, reason = "the kernel uses more")]
 #[path = "../../../../rust/kfi_soft/trigger"]
 mod trigger {
+    pub(crate) mod due_queue;
     pub(crate) mod pending_table;
     pub(crate) mod threshold;
 

@@ -90,7 +90,8 @@ struct Both {
     counter: Counter,
     limit: usize,
     submitted: u64,
-    table: PendingTable<Counter>,
+    /// Each operation is the number of its submission, and shows whether one is kept that should not be.
+    table: PendingTable<Rc<u64>, Counter>,
 }
 
 fn same(found: Option<&FoundWork<Counter>>, row: Option<&Row>) {
@@ -152,24 +153,27 @@ impl Both {
             threshold,
         };
         let mut grown = false;
+        let mut value = Some(Rc::new(self.submitted));
         let noted = loop {
-            match self.table.insert(&entered) {
+            match self.table.insert(&entered, &mut value) {
                 Ok(Some(noted)) => break noted,
                 Ok(None) => {
                     assert!(!grown, "more slots have not helped");
                     grown = true;
-                    let page = self.table.needs_page();
-                    let chunk = PendingTable::new_chunk(page, GFP_KERNEL).expect("memory");
+                    let wanted = self.table.wanted(owner);
+                    let chunk = PendingTable::new_chunk(&wanted, GFP_KERNEL).expect("memory");
                     drop(self.table.grow(chunk));
                 }
                 Err(error) => {
                     assert_eq!(error, ENOSPC);
+                    assert!(value.is_some());
                     assert_eq!(self.rows.len(), self.limit);
                     return;
                 }
             }
         };
         let (slot, key) = noted;
+        assert!(value.is_none());
         assert!(self.rows.len() < self.limit);
         assert!(self.rows.iter().all(|row| row.slot != slot));
         assert_eq!((key.threshold, key.sequence), (threshold, self.submitted));
@@ -197,6 +201,9 @@ impl Both {
         let row = self.rows.remove(at);
         let removed = self.table.remove(row.slot).expect("it is there");
         assert_eq!(removed.cancelled, row.cancelled);
+        assert!(removed.key == row.key);
+        assert_eq!(*removed.value, row.key.sequence);
+        assert_eq!(Rc::strong_count(&removed.value), 1);
         // Not twice.
         assert!(self.table.remove(row.slot).is_none());
     }
