@@ -518,14 +518,14 @@ impl<T, C: Clone> PendingTable<T, C> {
         // Ids that are close to each other, as are pointers into an array, are in buckets that are
         // close to each other and come one after the other through the caches; but where those
         // begin is a secret, and different for each endpoint. Not many can be meant for one bucket:
-        // two that are in the same range and, for `n` buckets, in the same bucket are `16 * n`
-        // apart.
+        // there are 2^16 ids in a range, and each is in another one of so many buckets. What ids
+        // point to is hardly ever smaller than a cache line.
         let id = name.id as u64;
         let range = (id >> 16) ^ u64::from(name.owner.0.wrapping_add(1)).rotate_right(24);
         let base = range.wrapping_mul(self.secret) >> 32;
         let hash = base
-            .wrapping_add((id >> 4) & 0xfff)
-            .wrapping_add((id & 0xf) << 12);
+            .wrapping_add((id >> 6) & 0x3ff)
+            .wrapping_add((id & 0x3f) << 10);
         let mask = buckets.next_power_of_two() as u64 - 1;
         let bucket = hash & mask;
         // The upper half is not there yet.

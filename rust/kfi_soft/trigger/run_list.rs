@@ -274,7 +274,12 @@ impl RunList {
                 Enqueued::Refused(error) => return Err(error),
                 Enqueued::NoBlock(wanted) => {
                     for _ in 0..wanted {
-                        blocks.push(Block::new(flags)?);
+                        match Block::new(flags) {
+                            Ok(block) => blocks.push(block),
+                            // One is enough for now.
+                            Err(_) if !blocks.is_empty() => break,
+                            Err(error) => return Err(error),
+                        }
                     }
                 }
                 Enqueued::NoSlot => {

@@ -226,7 +226,7 @@ impl Iterator for Rest<'_> {
 /// - Blocks below the `left` of any block have smaller keys and no higher priorities. Those below the
 ///   `right` of a block that is not on the spine have greater keys and no higher priorities. All of
 ///   them come after the next block up the spine.
-/// - No block is empty, but for the first one while something is taken out of it.
+/// - No block is empty.
 /// - `first` is the threshold of the entry with the smallest key.
 /// - The blocks of `spare` are empty.
 pub(crate) struct ThresholdSet {
@@ -463,8 +463,8 @@ impl ThresholdSet {
         Some(removed)
     }
 
-    /// Cuts off the blocks that wait for `value` or less; apart from the others the last one of which
-    /// everything does, unless that is where a part of the next one does.
+    /// Cuts off the blocks of which everything waits for `value` or less. The last block of which
+    /// anything does is not among them: it is returned beside them, or stays if it is to be divided.
     fn cut(&mut self, value: u64) -> (Tree, Option<KBox<Block>>) {
         let mut tree = Tree::new();
         let bound = Key::after(value);
@@ -890,7 +890,7 @@ mod tests {
         }
 
         /// Removes the first one from the model, which an entry has to be.
-        fn expect(&mut self, entry: Option<Entry>, value: u64) {
+        fn check_next(&mut self, entry: Option<Entry>, value: u64) {
             let first = self.model.first().copied();
             assert!(first.is_some_and(|first| first.threshold <= value));
             assert!(entry.map(|entry| entry.key) == first);
@@ -924,7 +924,7 @@ mod tests {
                 },
             );
             for entry in &due {
-                self.expect(Some(*entry), value);
+                self.check_next(Some(*entry), value);
             }
             assert!(self.model.first().is_none_or(|key| key.threshold > value));
             let all = detached.map(|(_, all)| all == Ok(true));
