@@ -1046,7 +1046,7 @@ mod tests {
 
     #[test]
     fn rising_thresholds_are_balanced() -> Result {
-        let count = 4000 * ENTRIES as u64;
+        let count = 1000 * ENTRIES as u64;
         let mut set = Checked::new();
         for threshold in 0..count {
             insert(
@@ -1057,7 +1057,7 @@ mod tests {
                 },
             )?;
         }
-        // The spine is as long as the number of records in a random sequence: about ln 4000.
+        // The spine is as long as the number of records in a random sequence: about ln 1000.
         let mut length = 0;
         let mut spine = set.set.last.as_deref();
         while let Some(block) = spine {
