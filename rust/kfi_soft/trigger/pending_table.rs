@@ -8,8 +8,8 @@
 //! cancelled or is about to run. The slots also bound what may be pending (R-DWQ-24).
 //!
 //! The operation lies in its slot, too, whatever else refers to it by the number of that: it takes no
-//! memory of its own. When it is due it is linked with others there ([`DueLink`]), so that there is always
-//! a place for it.
+//! memory of its own. When it is due it can be linked with others there, so that there is always a place
+//! for it (see [`super::due_queue`]).
 //!
 //! It is a hash table that grows without ever being rebuilt (linear hashing): there are some more buckets
 //! than slots, so that most of those that are in use have a single slot, and no other one is looked at;

@@ -16,7 +16,7 @@ use crate::trigger::pending::PendingKind;
 use crate::trigger::pending_table::{Entered, PendingOwner, PendingTable};
 use crate::trigger::threshold::{detach_due, Block, Emptied, Entry, Key, ThresholdSet, Tree};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Submit {
         deferred: bool,
