@@ -51,6 +51,9 @@ impl From<usize> for Needs {
 /// An object, with its head, its names and what the shim keeps of it.
 pub(crate) const OBJECT: usize = 2048;
 
+/// A counter: with room for the first operations of either kind that wait for it, which it keeps.
+pub(crate) const COUNTER: usize = OBJECT + 1024;
+
 /// A work queue: the thread that comes to its rescue, with its stack, and a part for each CPU.
 const WORK_QUEUE: usize = 1 << 16;
 

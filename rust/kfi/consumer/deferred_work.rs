@@ -83,7 +83,7 @@ pub(super) struct Works {
 
 /// The memory that a provider keeps for operations that wait for a counter, for others to come,
 /// too, until the domain is closed.
-const PLACE_SIZE: usize = 80;
+const PLACE_SIZE: usize = 104;
 
 impl Works {
     /// Creates an empty collection.

@@ -50,7 +50,7 @@ pub(super) fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     opened(
         session,
         request.context,
-        estimate::OBJECT,
+        estimate::COUNTER,
         |context| match attr {
             None => Counter::open_null(&domain, context),
             attr => Counter::open(&domain, attr, context),

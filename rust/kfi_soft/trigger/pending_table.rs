@@ -522,7 +522,9 @@ impl<T, C: Clone> PendingTable<T, C> {
         // point to is hardly ever smaller than a cache line.
         let id = name.id as u64;
         let range = (id >> 16) ^ u64::from(name.owner.0.wrapping_add(1)).rotate_right(24);
-        let base = range.wrapping_mul(self.secret) >> 32;
+        // Twice, so that all of it has a part in the low bits.
+        let base = range.wrapping_mul(self.secret);
+        let base = (base ^ (base >> 32)).wrapping_mul(self.secret) >> 32;
         let hash = base
             .wrapping_add((id >> 6) & 0x3ff)
             .wrapping_add((id & 0x3f) << 10);

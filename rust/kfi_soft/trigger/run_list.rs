@@ -341,6 +341,7 @@ impl RunList {
                     drop(self.take(found.slot));
                 }
             }
+            cond_resched();
         }
         drop(self.taking_back.lock());
         self.wait_for_fired();
@@ -357,7 +358,8 @@ impl RunList {
         Some(show(self.inner.lock().table.value(number)?))
     }
 
-    /// Frees the slots of entries that do not run, and drops the operations; returns how many they were.
+    /// Frees the slots of entries that do not run, and drops the operations; returns how many they were. May
+    /// sleep.
     pub(crate) fn forget_all(&self, mut entries: Batch) -> u64 {
         let mut count = 0;
         while !entries.is_empty() {
@@ -375,6 +377,9 @@ impl RunList {
                 *place = inner.table.remove(entry.number);
                 count += 1;
             }
+            drop(inner);
+            drop((taken, emptied));
+            cond_resched();
         }
         count
     }
@@ -417,6 +422,7 @@ impl RunList {
                     all_have_run,
                 });
             }
+            cond_resched();
         }
     }
 
@@ -434,7 +440,11 @@ impl RunList {
             let found = {
                 let mut inner = self.inner.lock();
                 match inner.table.find(name) {
-                    Some(found) => found,
+                    Some(found) => {
+                        // Another thread that cancels finds another one.
+                        inner.table.pass_over(&found);
+                        found
+                    }
                     None => {
                         let beginning = inner.beginning.as_mut().filter(|beginning| {
                             beginning.owner == owner

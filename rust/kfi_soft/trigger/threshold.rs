@@ -92,9 +92,6 @@ pub(crate) struct Entry {
 /// A block with so few entries is put together with another one, if that has room.
 const SPARSE: usize = ENTRIES / 4;
 
-/// Empty blocks that are allocated at once for a set that has several.
-const SPARE: usize = 4;
-
 /// Empty blocks, to be used, or dropped where no lock is held.
 pub(crate) struct Emptied {
     /// Linked by `left`.
@@ -276,7 +273,8 @@ impl ThresholdSet {
             Some(block) if block.left.is_none() && block.right.is_none() => {
                 usize::from(block.entries.is_full())
             }
-            Some(_) => SPARE,
+            // Not more, as a set that is empty keeps them.
+            Some(_) => 1,
         }
     }
 
@@ -407,11 +405,23 @@ impl ThresholdSet {
     /// returns it then, or if it is empty. Else adds it again.
     fn put_back(&mut self, mut block: KBox<Block>, begin: Key) -> Option<KBox<Block>> {
         if !block.entries.is_empty() {
-            match block_of(&mut self.last, begin) {
-                Some(other) if other.len().wrapping_add(block.entries.len()) <= ENTRIES => {
-                    other.absorb(&mut block.entries);
-                }
-                _ => {
+            let left = &mut block.entries;
+            let has_room = |other: &Entries, len| other.len().wrapping_add(len) <= ENTRIES;
+            // The one before, or else, as that may be full wherever entries leave from the back to the front, the
+            // one after.
+            let len = left.len();
+            if let Some(before) =
+                block_of(&mut self.last, begin).filter(|before| has_room(before, len))
+            {
+                before.absorb(left);
+                return Some(block);
+            }
+            let after = self.next_after(left.last().map(|last| last.key));
+            let after = after.and_then(|first| block_of(&mut self.last, first.key));
+            match after.filter(|after| has_room(after, len)) {
+                // INVARIANT: It begins lower, and nothing is in between.
+                Some(after) => after.absorb(left),
+                None => {
                     self.insert_block(block);
                     return None;
                 }
@@ -1102,6 +1112,27 @@ mod tests {
     }
 
     #[test]
+    fn sparse_blocks_are_put_together_from_the_back() -> Result {
+        let count = 64 * ENTRIES as u64;
+        let mut set = Checked::new();
+        for _ in 0..count {
+            set.insert(set.sequence)?;
+        }
+        for threshold in (0..count).rev() {
+            if threshold % ENTRIES as u64 != 0 {
+                set.remove(Key {
+                    threshold,
+                    sequence: threshold,
+                })?;
+            }
+        }
+        set.check();
+        assert!(set.blocks() <= 16);
+        set.detach(u64::MAX);
+        Ok(())
+    }
+
+    #[test]
     fn no_block_is_asked_for_while_there_is_room() -> Result {
         let mut set = ThresholdSet::new(3);
         for sequence in 0..=ENTRIES as u64 {
@@ -1117,7 +1148,7 @@ mod tests {
             }
             insert(&mut set, key)?;
         }
-        assert_eq!(set.blocks_wanted(), SPARE);
+        assert_eq!(set.blocks_wanted(), 1);
         // One that was emptied is used again.
         let mut set = ThresholdSet::new(3);
         for sequence in 0..100 {
