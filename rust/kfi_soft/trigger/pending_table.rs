@@ -1191,6 +1191,31 @@ mod tests {
     }
 
     #[test]
+    fn all_of_an_id_says_where_it_is() -> Result {
+        const BUCKETS: usize = 2048;
+        for secret in [
+            0x9e37_79b9_7f4a_7c15,
+            0x1234_5678_9abc_def1,
+            0xfedc_ba98_7654_3211,
+        ] {
+            let table = Table::new(1000, secret)?;
+            let mut counts = KVec::with_capacity(BUCKETS, GFP_KERNEL)?;
+            for _ in 0..BUCKETS {
+                counts.push(0_usize, GFP_KERNEL)?;
+            }
+            // Some that are close to each other, in ranges that differ in their highest bits only.
+            for id in (0..32_usize).flat_map(|i| (0..28).map(move |j| (i << 59) | (2 * j))) {
+                if let Some(count) = counts.get_mut(table.bucket(name(id), BUCKETS) as usize) {
+                    *count += 1;
+                }
+            }
+            assert_eq!(counts.iter().sum::<usize>(), 32 * 28);
+            assert!(counts.iter().all(|count| *count <= 4 * 28));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn endpoints_have_their_own() -> Result {
         let mut table = Table::new(1000, 7)?;
         let mut owners = KVec::new();
