@@ -1085,41 +1085,18 @@ mod tests {
     }
 
     /// Of which few entries are left, in order or not.
-    #[test]
-    fn sparse_blocks_are_put_together() -> Result {
-        for factor in [1, 7] {
-            let count = 64 * ENTRIES as u64;
-            let mut set = Checked::new();
-            for _ in 0..count {
-                set.insert(set.sequence)?;
-            }
-            assert_eq!(set.blocks(), 64);
-            for i in 0..count {
-                let threshold = i * factor % count;
-                if threshold % 16 != 0 {
-                    set.remove(Key {
-                        threshold,
-                        sequence: threshold,
-                    })?;
-                }
-            }
-            set.check();
-            // No two that follow each other fit into one with much room left.
-            assert!(set.blocks() <= 16);
-            set.detach(u64::MAX);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn sparse_blocks_are_put_together_from_the_back() -> Result {
+    /// Fills 64 blocks and removes the entries that `order` names, but for those whose threshold is a multiple of
+    /// `left`; few blocks stay.
+    fn thin_out(order: impl Fn(u64, u64) -> u64, left: u64) -> Result {
         let count = 64 * ENTRIES as u64;
         let mut set = Checked::new();
         for _ in 0..count {
             set.insert(set.sequence)?;
         }
-        for threshold in (0..count).rev() {
-            if threshold % ENTRIES as u64 != 0 {
+        assert_eq!(set.blocks(), 64);
+        for i in 0..count {
+            let threshold = order(i, count);
+            if threshold % left != 0 {
                 set.remove(Key {
                     threshold,
                     sequence: threshold,
@@ -1127,9 +1104,18 @@ mod tests {
             }
         }
         set.check();
+        // No two that follow each other fit into one with much room left.
         assert!(set.blocks() <= 16);
         set.detach(u64::MAX);
         Ok(())
+    }
+
+    #[test]
+    fn sparse_blocks_are_put_together() -> Result {
+        thin_out(|i, _| i, 16)?;
+        thin_out(|i, count| i * 7 % count, 16)?;
+        // From the back, where the block before is always full.
+        thin_out(|i, count| count - 1 - i, ENTRIES as u64)
     }
 
     #[test]
