@@ -29,7 +29,9 @@ struct scatterlist;
 /*
  * Flag of kfi_trecvmsg(). With KFI_PEEK: if a matching message has arrived, set
  * it aside for this context. Without KFI_PEEK: receive, or with KFI_DISCARD
- * drop, the message that was set aside for the same context.
+ * drop, the message that was set aside for the same context. It is not kept for
+ * ever, and its sender may take it back: that it is gone, or never was there, is
+ * told by an entry in error, KFI_ENOMSG, and the call returns 0.
  */
 #define KFI_CLAIM		(1ULL << 59)
 

@@ -253,6 +253,73 @@ static void not_ready(struct test *t)
 	pair_close(t, &a, &b);
 }
 
+/* Looks for a message with tag 1 until it is there, and claims it. */
+static void claim(struct test *t, struct end *b, void *context)
+{
+	struct kfi_msg_tagged msg = { .type = KFI_KVEC, .addr = KFI_ADDR_UNSPEC, .tag = 1 };
+	struct kfi_cq_tagged_entry entry;
+	unsigned long until = jiffies + 20 * HZ;
+	ssize_t ret;
+
+	msg.context = context;
+	do {
+		struct kfi_cq_err_entry error = {};
+
+		expect(t, kfi_trecvmsg(b->ep, &msg, KFI_PEEK | KFI_CLAIM), 0);
+		ret = kfi_cq_sread(b->rx_cq, &entry, 1, NULL, 20000);
+		if (ret == -KFI_EAVAIL) {
+			expect(t, kfi_cq_readerr(b->rx_cq, &error, 0), 1);
+			expect(t, error.err, KFI_ENOMSG);
+		}
+	} while (ret == -KFI_EAVAIL && time_before(jiffies, until));
+	expect(t, ret, 1);
+	if (ret == 1)
+		expect_true(t, entry.op_context == context && entry.len == 8);
+}
+
+/* Messages that were claimed and are gone: with their time, by cancelling, with their sender. */
+static void claimed_and_gone(struct test *t)
+{
+	static const u64 flags[] = { KFI_CLAIM, KFI_CLAIM | KFI_DISCARD };
+	u8 from[8] = {}, to[8];
+	struct kvec iov = { to, sizeof(to) };
+	struct kfi_msg_tagged msg = {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .addr = KFI_ADDR_UNSPEC,
+		.tag = 1, .context = CONTEXT(2),
+	};
+	struct end a, b;
+	unsigned int i;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 1, CONTEXT(1)), 0);
+		claim(t, &b, CONTEXT(2));
+		expect_failure(t, a.tx_cq, CONTEXT(1), TSENT, KFI_EREMOTEIO, 0, 0);
+		expect(t, kfi_trecvmsg(b.ep, &msg, flags[i]), 0);
+		expect_failure(t, b.rx_cq, CONTEXT(2), TRECEIVED, KFI_ENOMSG, 0, 0);
+
+		expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 1, CONTEXT(1)), 0);
+		claim(t, &b, CONTEXT(2));
+		expect(t, kfi_cancel(&a.ep->fid, CONTEXT(1)), 0);
+		expect_failure(t, a.tx_cq, CONTEXT(1), TSENT, KFI_ECANCELED, 0, 0);
+		expect(t, kfi_trecvmsg(b.ep, &msg, flags[i]), 0);
+		expect_failure(t, b.rx_cq, CONTEXT(2), TRECEIVED, KFI_ENOMSG, 0, 0);
+		/* To receive counts, to throw away does not. */
+		expect_count(t, b.cntr[COUNT_RECV], 0, 2);
+	}
+	expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 1, CONTEXT(1)), 0);
+	claim(t, &b, CONTEXT(2));
+	close_fid(t, &a.ep->fid);
+	a.ep = NULL;
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		expect(t, kfi_trecvmsg(b.ep, &msg, flags[i]), 0);
+		expect_failure(t, b.rx_cq, CONTEXT(2), TRECEIVED, KFI_ENOMSG, 0, 0);
+	}
+	expect_nothing(t, b.rx_cq);
+	pair_close(t, &a, &b);
+}
+
 /* Full queues say so, lose nothing and recover. */
 static void full_transmit(struct test *t)
 {
@@ -532,6 +599,7 @@ const struct test_case error_tests[] = {
 	{ "error/tagged-rma", "R-CNTR-3", bad_tagged_rma },
 	{ "error/unreachable", "R-CNTR-3", no_peer },
 	{ "error/not-ready", "R-CNTR-3", not_ready },
+	{ "error/claimed-and-gone", "R-CNTR-3", claimed_and_gone },
 	{ "error/full-transmit", "", full_transmit },
 	{ "error/full-receive", "", full_receive },
 	{ "error/calls", "R-CLOSE-9", bad_calls },

@@ -641,11 +641,11 @@ impl EndpointState {
             return Receiver::peek(receiver, posted);
         }
         if claim {
-            return if discard {
-                receiver.discard_aside(posted)
-            } else {
-                Receiver::receive_aside(receiver, posted)
-            };
+            if !discard {
+                return Receiver::receive_aside(receiver, posted);
+            }
+            receiver.discard_aside(posted);
+            return Ok(());
         }
         receiver.post(posted)
     }

@@ -1322,26 +1322,28 @@ impl Receiver {
         Ok(())
     }
 
-    /// Drops the message that was set aside for a context; `EINVAL` if there is none.
-    pub(crate) fn discard_aside(&self, wanted: Entry<Posted>) -> Result {
+    /// Drops the message that was set aside for a context; reports that there is none if it is gone, or
+    /// never was there.
+    pub(crate) fn discard_aside(&self, wanted: Entry<Posted>) {
         // The sender waits for the thread that claims its operation.
         let _preemption = NoPreemption::begin();
-        let Some(inbound) = self.config.queue.take_aside(wanted.context) else {
-            wanted.into_inner().give_up();
-            return Err(EINVAL);
-        };
-        let origin = inbound.into_inner().origin;
-        let request = *origin.request();
-        let found = origin.claim().then_some(request);
-        if found.is_some() {
+        let inbound = self.config.queue.take_aside(wanted.context);
+        let found = inbound.and_then(|inbound| {
+            let origin = inbound.into_inner().origin;
+            let request = *origin.request();
+            if !origin.claim() {
+                // The sender has given it up meanwhile.
+                return None;
+            }
             let response = Response::done(request.len);
             origin.respond(response, &mut Budget::of_caller());
-        }
+            Some(request)
+        });
         self.report_peeked(wanted, found);
-        Ok(())
     }
 
-    /// Receives the message that was set aside for a context; `EINVAL` if there is none.
+    /// Receives the message that was set aside for a context; reports that there is none if it is gone,
+    /// or never was there.
     pub(crate) fn receive_aside(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
         let Some(receiver) = Self::enter(this.clone()) else {
             wanted.into_inner().give_up();
@@ -1349,15 +1351,12 @@ impl Receiver {
         };
         // As in `discard_aside`.
         let _preemption = NoPreemption::begin();
-        let Some(inbound) = this.config.queue.take_aside(wanted.context) else {
-            wanted.into_inner().give_up();
-            return Err(EINVAL);
-        };
-        if !inbound.origin.claim() {
-            // The sender has given it up meanwhile. A receive is counted, unlike a look.
+        let inbound = this.config.queue.take_aside(wanted.context);
+        let Some(inbound) = inbound.filter(|inbound| inbound.origin.claim()) else {
+            // A receive is counted, unlike a look.
             this.report_found(unused(wanted), None);
             return Ok(());
-        }
+        };
         let task = Task::Receive(receiver, Match::One(wanted));
         Self::deliver(Accepted::new(inbound, task), &mut Budget::of_caller());
         Ok(())
