@@ -561,7 +561,7 @@ static inline ssize_t kfi_compare_atomicmsg(struct kfid_ep *ep,
  * Context: Any, including hard interrupt; never sleeps.
  *
  * Return: 0; -KFI_EOPNOTSUPP if the endpoint lacks the type or operation in
- *   this form.
+ *   this form, or the capability to post it: a receive context has none.
  */
 static inline int kfi_atomicvalid(struct kfid_ep *ep,
 				  enum kfi_datatype datatype, enum kfi_op op,
@@ -581,7 +581,7 @@ static inline int kfi_atomicvalid(struct kfid_ep *ep,
  * Context: Any, including hard interrupt; never sleeps.
  *
  * Return: 0; -KFI_EOPNOTSUPP if the endpoint lacks the type or operation in
- *   this form.
+ *   this form, or the capability to post it: a receive context has none.
  */
 static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep,
 					enum kfi_datatype datatype,
@@ -601,7 +601,7 @@ static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep,
  * Context: Any, including hard interrupt; never sleeps.
  *
  * Return: 0; -KFI_EOPNOTSUPP if the endpoint lacks the type or operation in
- *   this form.
+ *   this form, or the capability to post it: a receive context has none.
  */
 static inline int kfi_compare_atomicvalid(struct kfid_ep *ep,
 					  enum kfi_datatype datatype,

@@ -188,6 +188,7 @@ static void directions(struct test *t)
 	struct kfid_cq *cq = cq_open(t, nic_domain[0], 8);
 	struct kfid_av *av = NULL;
 	u8 value[8] = {};
+	size_t count;
 
 	if (!cq || !expect(t, kfi_av_open(nic_domain[0], &av_attr, &av, NULL), 0) ||
 	    !expect(t, kfi_scalable_ep(nic_domain[0], nic_info[0], &sep, NULL), 0))
@@ -209,6 +210,12 @@ static void directions(struct test *t)
 	expect_errno(t, kfi_write(rx, value, 8, NULL, 0, 0, 1, NULL));
 	expect_errno(t, kfi_read(rx, value, 8, NULL, 0, 0, 1, NULL));
 	expect_errno(t, kfi_atomic(rx, value, 1, NULL, 0, 0, 1, KFI_UINT64, KFI_SUM, NULL));
+	expect_errno(t, kfi_atomicvalid(rx, KFI_UINT64, KFI_SUM, &count));
+	expect_errno(t, kfi_fetch_atomicvalid(rx, KFI_UINT64, KFI_SUM, &count));
+	expect_errno(t, kfi_compare_atomicvalid(rx, KFI_UINT64, KFI_CSWAP, &count));
+	expect(t, kfi_atomicvalid(tx, KFI_UINT64, KFI_SUM, &count), 0);
+	expect(t, kfi_fetch_atomicvalid(tx, KFI_UINT64, KFI_SUM, &count), 0);
+	expect(t, kfi_compare_atomicvalid(tx, KFI_UINT64, KFI_CSWAP, &count), 0);
 	expect_nothing(t, cq);
 close:
 	if (tx)

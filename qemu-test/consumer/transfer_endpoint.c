@@ -453,6 +453,7 @@ static void capabilities(struct test *t)
 	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1 };
 	struct kfid_mr *mr;
 	struct end a, b, c;
+	size_t count;
 
 	if (!pair_open(t, &a, &b, &plain, &plain))
 		return;
@@ -475,6 +476,9 @@ static void capabilities(struct test *t)
 	       refused);
 	if (!refused)
 		expect_completion(t, a.tx_cq, CONTEXT(4), CHANGED, 8);
+	expect(t, kfi_atomicvalid(a.ep, KFI_UINT64, KFI_SUM, &count), refused);
+	expect(t, kfi_fetch_atomicvalid(a.ep, KFI_UINT64, KFI_SUM, &count), refused);
+	expect(t, kfi_compare_atomicvalid(a.ep, KFI_UINT64, KFI_CSWAP, &count), refused);
 	rma.addr = a.peer;
 	if (!refused)
 		expect(t, kfi_trecv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, 6, 0, CONTEXT(1)), 0);

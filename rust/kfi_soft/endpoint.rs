@@ -1016,11 +1016,20 @@ impl<const NUMBER: u32> EndpointOps for EndpointObject<NUMBER> {
     }
 
     fn atomic_limit(&self, call: AtomicCall, datatype: kfi_datatype, op: kfi_op) -> Result<usize> {
-        atomic::limit(datatype, op, call)
+        self.state.atomic_limit(call, datatype, op)
     }
 }
 
 impl EndpointState {
+    /// Returns the most elements of an atomic operation; `EOPNOTSUPP` if it could not be posted here.
+    fn atomic_limit(&self, call: AtomicCall, datatype: kfi_datatype, op: kfi_op) -> Result<usize> {
+        let caps = info::allowed(self.attributes.tx_caps);
+        if !self.directions.transmit || !caps.contains(atomic::needed_to_post(call)) {
+            return Err(EOPNOTSUPP);
+        }
+        atomic::limit(datatype, op, call)
+    }
+
     /// Returns the option of objects that receive; `ENOPROTOOPT` for others.
     fn min_multi_recv(&self) -> Result<&MinMultiRecv> {
         if !self.directions.receive {

@@ -7,11 +7,14 @@
 use kernel::prelude::*;
 
 use crate::{
-    kfi::provider::{
-        atomics::*,
-        kfi_datatype,
-        kfi_op,
-        AtomicCall, //
+    kfi::{
+        flags::Caps,
+        provider::{
+            atomics::*,
+            kfi_datatype,
+            kfi_op,
+            AtomicCall, //
+        }, //
     },
     wire::atomics::Atomics, //
 };
@@ -89,6 +92,14 @@ pub(crate) fn apply(
         _ => None,
     };
     result.map(|number| element(atomics, number))
+}
+
+/// Returns the capabilities that an initiator needs for an operation.
+pub(crate) fn needed_to_post(call: AtomicCall) -> Caps {
+    match call {
+        AtomicCall::Plain => Caps::ATOMIC | Caps::WRITE,
+        AtomicCall::Fetch | AtomicCall::Compare => Caps::ATOMIC | Caps::READ,
+    }
 }
 
 /// Returns the most elements of an operation; `EOPNOTSUPP` if there is no such operation.

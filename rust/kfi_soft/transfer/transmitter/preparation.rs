@@ -86,10 +86,7 @@ fn needs<'a>(operation: &Operation<'a>) -> Result<(Caps, RemoteRanges<'a>)> {
         Kind::Read { remote } => (Caps::RMA | Caps::READ, remote),
         Kind::Write { remote } => (Caps::RMA | Caps::WRITE, remote),
         Kind::Atomic(atomics) => (
-            match atomics.form {
-                AtomicForm::Plain => Caps::ATOMIC | Caps::WRITE,
-                _ => Caps::ATOMIC | Caps::READ,
-            },
+            atomic::needed_to_post(atomics.form.call()),
             atomics.remote,
         ),
         Kind::Receive | Kind::TaggedReceive { .. } => return Err(EOPNOTSUPP),

@@ -6,15 +6,16 @@ use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, MrAttr, Operation};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{done, expect, Area, Pair};
+use crate::ends::{complete, done, expect, Area, Pair, Setup};
 use crate::env::Env;
-use crate::rig::{expect_fabric, in_threads, pin};
+use crate::rig::{expect_fabric, in_threads, pin, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
     "atomic" parallel;
     "every-type-and-operation" ["kfi_atomic.h"] every_type_and_operation;
     "what-is-offered" ["kfi_atomic.h kfi_domain.h"] what_is_offered;
+    "offered-as-allowed" ["kfi_atomic.h"] offered_as_allowed;
     "forms" ["kfi_atomic.h"] forms;
     "bad-operations" ["kfi_atomic.h"] bad_operations;
     "access" ["kfi_atomic.h"] access;
@@ -265,6 +266,50 @@ fn what_is_offered(env: &Env) -> Outcome {
         }
     }
     pair.close()
+}
+
+/// An endpoint offers the forms that it has the capabilities for, and takes these.
+fn offered_as_allowed(env: &Env) -> Outcome {
+    let entry = Rig::new(env)?.info.entries()[0].clone();
+    let (u64_type, sum) = (uapi::KFI_UINT64, uapi::KFI_SUM);
+    for (caps, plain, others) in [
+        (Caps::MSG | Caps::SEND, false, false),
+        (Caps::RMA | Caps::READ | Caps::WRITE, false, false),
+        (Caps::ATOMIC | Caps::WRITE, true, false),
+        (Caps::ATOMIC | Caps::READ, false, true),
+        (Caps::ATOMIC | Caps::READ | Caps::WRITE, true, true),
+    ] {
+        let mut entry = entry.clone();
+        entry.tx_attr.caps = caps;
+        let setup = Setup {
+            entry: Some(entry),
+            ..Setup::default()
+        };
+        let pair = Pair::with(env, CAPS, &setup)?;
+        let a = &pair.a;
+        let memory = Memory::new(&pair, 64)?;
+        let region = pair.region(&memory.target, 1)?;
+        for (kind, op, allowed) in [
+            (Kind::ATOMIC, sum, plain),
+            (Kind::FETCH_ATOMIC, sum, others),
+            (Kind::COMPARE_ATOMIC, uapi::KFI_CSWAP, others),
+        ] {
+            let valid = a.ep.atomic_valid(kind, u64_type, op);
+            let operation = memory.operation(&pair, kind, Form::PLAIN, 1);
+            let posted = a.ep.post(&operation.atomic(u64_type, op).context(1));
+            // Providers may allow more than was asked for.
+            if valid.is_err() || posted.is_err() {
+                check!(!allowed, "{kind} with {caps}: {valid:?}, {posted:?}");
+                expect_fabric(valid, KfiErrno::EOPNOTSUPP)?;
+                expect_fabric(posted, KfiErrno::EOPNOTSUPP)?;
+            } else {
+                check_eq!(complete(&a.tx)?.op_context, 1);
+            }
+        }
+        drop((region, memory));
+        pair.close()?;
+    }
+    Ok(())
 }
 
 fn forms(env: &Env) -> Outcome {
