@@ -69,12 +69,14 @@ struct kfi_ops_cm {
  *   const in kfabric 1.7
  * @addrlen: bytes at @addr
  *
- * Before kfi_enable() or kfi_listen().
+ * Before kfi_enable() or kfi_listen(), and of a scalable endpoint before its
+ * contexts are opened, which have its address. The address that it has is not
+ * in use by another.
  *
  * Context: Process context; may sleep.
  *
  * Return: 0; -KFI_EINVAL; -KFI_EADDRINUSE; -KFI_EADDRNOTAVAIL; -KFI_EOPBADSTATE
- *   if the endpoint is active.
+ *   if the endpoint is active; -KFI_EBUSY if contexts of it are open.
  */
 static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
 {

@@ -194,6 +194,10 @@ static void rename_endpoint(struct test *t, struct kfid_domain *domain, void *ta
 		expect(t, kfi_getname(&ep[i]->fid, old, &len), 0);
 		expect(t, kfi_setname(&ep[i]->fid, taken, 8), -KFI_EADDRINUSE);
 		expect(t, kfi_setname(&ep[i]->fid, old, 7), -KFI_EINVAL);
+		/* Its own is no one else's. */
+		expect(t, kfi_setname(&ep[i]->fid, old, 8), 0);
+		expect(t, kfi_getname(&ep[i]->fid, new, &len), 0);
+		expect(t, memcmp(old, new, 8), 0);
 		/* A port that was free a moment ago. */
 		if (!expect(t, kfi_endpoint(domain, nic_info[0], &other, NULL), 0))
 			break;
@@ -209,6 +213,39 @@ close:
 		if (ep[i])
 			close_fid(t, &ep[i]->fid);
 	}
+}
+
+/* A scalable endpoint has its name before it has contexts, and before it is enabled. */
+static void rename_scalable(struct test *t)
+{
+	struct kfi_av_attr av_attr = { .type = KFI_AV_TABLE };
+	struct kfid_ep *sep = NULL, *tx = NULL, *rx = NULL;
+	struct kfid_av *av = NULL;
+	u8 name[8];
+	size_t len = 8;
+
+	if (!expect(t, kfi_av_open(nic_domain[0], &av_attr, &av, NULL), 0) ||
+	    !expect(t, kfi_scalable_ep(nic_domain[0], nic_info[0], &sep, NULL), 0))
+		goto close;
+	expect(t, kfi_getname(&sep->fid, name, &len), 0);
+	if (expect(t, kfi_tx_context(sep, 0, NULL, &tx, NULL), 0)) {
+		expect(t, kfi_setname(&sep->fid, name, 8), -KFI_EBUSY);
+		close_fid(t, &tx->fid);
+	}
+	if (expect(t, kfi_rx_context(sep, 0, NULL, &rx, NULL), 0)) {
+		expect(t, kfi_setname(&sep->fid, name, 8), -KFI_EBUSY);
+		close_fid(t, &rx->fid);
+	}
+	expect(t, kfi_setname(&sep->fid, name, 8), 0);
+	expect(t, kfi_scalable_ep_bind(sep, &av->fid, 0), 0);
+	expect(t, kfi_setname(&sep->fid, name, 8), 0);
+	expect(t, kfi_enable(sep), 0);
+	expect(t, kfi_setname(&sep->fid, name, 8), -KFI_EOPBADSTATE);
+close:
+	if (sep)
+		close_fid(t, &sep->fid);
+	if (av)
+		close_fid(t, &av->fid);
 }
 
 static void names(struct test *t)
@@ -351,7 +388,7 @@ static void port_of_each_key(struct test *t)
 		info->src_addrlen = 8;
 		expect(t, address[i], address[0]);
 		expect(t, kfi_endpoint(nic_domain[0], info, &again, NULL), -KFI_EADDRINUSE);
-		expect(t, kfi_setname(&ep[i]->fid, &address[0], 8), -KFI_EADDRINUSE);
+		expect(t, kfi_setname(&ep[i]->fid, &address[0], 8), 0);
 	}
 	/* Of those with that key nobody listens there. */
 	if (end_open(t, &a, 1, &other)) {
@@ -718,6 +755,7 @@ const struct test_case endpoint_tests[] = {
 	{ "endpoint/shared-transmit", "", shared_transmit },
 	{ "endpoint/aliases", "R-TRIG-3", aliases },
 	{ "endpoint/names", "", names },
+	{ "endpoint/rename-scalable", "", rename_scalable },
 	{ "endpoint/options", "", options },
 	{ "endpoint/keys", "", keys },
 	{ "endpoint/port-of-each-key", "", port_of_each_key },

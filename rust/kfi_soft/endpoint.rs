@@ -381,9 +381,12 @@ impl EndpointState {
             return Err(EOPBADSTATE.into());
         }
         let node = self.domain.fabric().node();
-        let new = named_port(node, &self.auth_key, &self.domain, name, None)?;
-        let old = core::mem::replace(&mut *self.port.lock(), new);
-        old.close();
+        let present = self.port();
+        let new = named_port(node, &self.auth_key, &self.domain, name, &present, None)?;
+        if let Some(new) = new {
+            *self.port.lock() = new;
+            present.close();
+        }
         Ok(())
     }
 
@@ -870,19 +873,23 @@ fn name_of(port: &Port, domain: &Domain) -> AddressBytes {
     Place::from(port.address()).encode(domain.address_format())
 }
 
-/// Takes the port that a name names.
+/// Takes the port that a name names, unless it is the present one.
 fn named_port(
     node: &Arc<Node>,
     key: &Arc<AuthKey>,
     domain: &Domain,
     name: &[u8],
+    present: &Port,
     contexts: Option<usize>,
-) -> Result<Arc<Port>> {
+) -> Result<Option<Arc<Port>>> {
     let place = Place::decode(domain.address_format(), name).ok_or(EINVAL)?;
     let nic = domain.nic().number();
     let port = place.port.filter(|_| place.nic == nic).ok_or(EINVAL)?;
+    if port == present.address().port() {
+        return Ok(None);
+    }
     let port = Node::take_port(node, key, nic, Some(port), contexts)?;
-    Ok(Arc::new(port, GFP_KERNEL)?)
+    Ok(Some(Arc::new(port, GFP_KERNEL)?))
 }
 
 /// Returns the address that a description asks for, and the key that it has.

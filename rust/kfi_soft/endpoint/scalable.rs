@@ -249,6 +249,9 @@ impl EndpointOps for ScalableEndpoint {
 
     fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {
         let mut state = this.state.lock();
+        if state.enabled {
+            return Err(EOPBADSTATE.into());
+        }
         // Contexts have the address that they were opened with.
         if state.tx.contains(&true) || state.rx.contains(&true) {
             return Err(EBUSY);
@@ -259,11 +262,14 @@ impl EndpointOps for ScalableEndpoint {
             &this.auth_key,
             &this.domain,
             name,
+            &state.port,
             Some(state.rx.len()),
         )?;
-        let old = core::mem::replace(&mut state.port, new);
-        drop(state);
-        old.close();
+        if let Some(new) = new {
+            let old = core::mem::replace(&mut state.port, new);
+            drop(state);
+            old.close();
+        }
         Ok(())
     }
 
