@@ -701,17 +701,19 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
 /**
  * kfi_cq_read() - read completions
  * @cq: completion queue
- * @buf: receives entries of the queue's format
+ * @buf: receives entries of the queue's format; may be NULL if @count is 0
  * @count: entries there is room for
  *
  * Several threads may read one queue. After -KFI_EAGAIN the completion handler
- * is armed again.
+ * is armed again. With @count 0 nothing is taken out: the call only tells what
+ * another one would find.
  *
  * Context: Any.
  *
- * Return: entries written, at least one; -KFI_EAGAIN if there is none;
- *   -KFI_EAVAIL if the next one is an error, to be read with kfi_cq_readerr();
- *   -KFI_EOVERRUN if entries were lost.
+ * Return: entries written, at least one, or 0 if there are some and @count is 0;
+ *   -KFI_EAGAIN if there is none; -KFI_EAVAIL if the next one is an error, to be
+ *   read with kfi_cq_readerr(); -KFI_EOVERRUN if entries were lost; -KFI_EINVAL
+ *   if @buf is NULL and @count is not 0.
  */
 static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
 {
@@ -721,7 +723,7 @@ static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
 /**
  * kfi_cq_readfrom() - read completions and where they came from
  * @cq: completion queue
- * @buf: receives entries of the queue's format
+ * @buf: receives entries of the queue's format; may be NULL if @count is 0
  * @count: entries there is room for, in @src_addr as well
  * @src_addr: receives for each entry the address of the sender;
  *   KFI_ADDR_NOTAVAIL for what was not received, for an unknown sender and
@@ -769,8 +771,8 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq,
  *
  * Return: as kfi_cq_read(), but -KFI_ETIMEDOUT if there was none in time;
  *   -KFI_EAGAIN if kfi_cq_signal() ended the wait; -KFI_EINTR if a signal
- *   interrupted it; -KFI_EINVAL if the queue was opened with KFI_WAIT_NONE or
- *   KFI_WAIT_SET.
+ *   interrupted it; -KFI_EINVAL if @count is 0, or the queue was opened with
+ *   KFI_WAIT_NONE or KFI_WAIT_SET.
  */
 static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count,
 				   const void *cond, int timeout)

@@ -95,8 +95,8 @@
  *
  * The memory for the operations of an endpoint or context that is closed counts on until it is certain
  * that none of their completions is in a queue any more: until each completion queue of the session that
- * was open then has answered %KFI_SHIM_CQ_READ with -KFI_EAGAIN since, while nobody else was reading it,
- * or is closed.
+ * was open then has answered %KFI_SHIM_CQ_READ, with room for an entry, with -KFI_EAGAIN since, while nobody
+ * else was reading it, or is closed.
  *
  * A mapping keeps the session, as a descriptor of it does.
  */

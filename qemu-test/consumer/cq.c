@@ -176,27 +176,55 @@ static void cq_formats(struct test *t)
 	}
 }
 
+/* Looks whether there is something to read, in all ways. */
+static void look(struct test *t, struct kfid_cq *cq, ssize_t want)
+{
+	struct kfi_cq_entry got = { (void *)77 };
+	kfi_addr_t from = 77;
+
+	expect(t, kfi_cq_read(cq, NULL, 0), want);
+	expect(t, kfi_cq_read(cq, &got, 0), want);
+	expect(t, kfi_cq_readfrom(cq, NULL, 0, NULL), want);
+	expect(t, kfi_cq_readfrom(cq, &got, 0, &from), want);
+	expect_true(t, got.op_context == (void *)77 && from == 77);
+	/* Nobody waits for nothing. */
+	expect(t, kfi_cq_sread(cq, NULL, 0, NULL, -1), -KFI_EINVAL);
+	expect(t, kfi_cq_sreadfrom(cq, &got, 0, &from, NULL, -1), -KFI_EINVAL);
+	/* Entries need a place. */
+	expect(t, kfi_cq_read(cq, NULL, 1), -KFI_EINVAL);
+	expect(t, kfi_cq_readfrom(cq, NULL, 1, &from), -KFI_EINVAL);
+	expect(t, kfi_cq_sread(cq, NULL, 1, NULL, -1), -KFI_EINVAL);
+}
+
 static void cq_counts(struct test *t)
 {
-	struct kfid_cq *cq = open_cq(t, KFI_WAIT_NONE, NULL, 0, NULL);
+	struct kfid_cq *cq = open_cq(t, KFI_WAIT_UNSPEC, NULL, 0, NULL);
+	struct kfi_cq_err_entry error = {};
 	struct kfi_cq_entry got[4];
 	unsigned long i;
 
 	if (!cq)
 		return;
 	expect(t, kfi_cq_read(cq, got, 4), -KFI_EAGAIN);
+	look(t, cq, -KFI_EAGAIN);
 	for (i = 1; i <= 5; i++)
 		expect(t, put_completion(cq, i), 0);
-	expect_errno(t, kfi_cq_read(cq, got, 0));
-	expect_errno(t, kfi_cq_read(cq, NULL, 1));
+	look(t, cq, 0);
 	expect(t, kfi_cq_read(cq, got, 2), 2);
 	expect(t, (long)got[0].op_context, 1);
 	expect(t, (long)got[1].op_context, 2);
 	expect(t, kfi_cq_read(cq, got, 1), 1);
 	expect(t, (long)got[0].op_context, 3);
+	look(t, cq, 0);
+	expect(t, put_error(cq, 6), 0);
+	look(t, cq, 0);
 	expect(t, kfi_cq_read(cq, got, 4), 2);
 	expect(t, (long)got[0].op_context, 4);
 	expect(t, (long)got[1].op_context, 5);
+	look(t, cq, -KFI_EAVAIL);
+	expect(t, kfi_cq_readerr(cq, &error, 0), 1);
+	expect(t, (long)error.op_context, 6);
+	look(t, cq, -KFI_EAGAIN);
 	expect(t, kfi_cq_read(cq, got, 4), -KFI_EAGAIN);
 	close_fid(t, &cq->fid);
 }

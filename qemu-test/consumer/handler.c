@@ -229,6 +229,18 @@ static void cq_fires_once(struct test *t)
 	/* A queue without errors is not one without entries. */
 	expect(t, kfi_cq_readerr(h.cq, &error, 0), -KFI_EAGAIN);
 	expect(t, settled_calls(&h), 2);
+	/* One who only looks arms it when there is nothing. */
+	expect(t, kfi_cq_read(h.cq, NULL, 0), 0);
+	expect(t, read_one(&h), 6);
+	expect(t, read_one(&h), 7);
+	expect(t, put(&h, 8), 0);
+	expect(t, kfi_cq_read(h.cq, NULL, 0), 0);
+	expect(t, settled_calls(&h), 2);
+	expect(t, read_one(&h), 8);
+	expect(t, kfi_cq_read(h.cq, NULL, 0), -KFI_EAGAIN);
+	expect(t, put(&h, 9), 0);
+	expect_true(t, happens_soon(&h.entered));
+	expect(t, settled_calls(&h), 3);
 	close_handled(t, &h);
 }
 
@@ -645,6 +657,9 @@ static void overrun(struct test *t)
 		expect(t, kfi_cq_read(h.cq, got, 8), attr.size - 1);
 		expect(t, (long)got[0].op_context, 1);
 		expect(t, kfi_cq_readerr(h.cq, &error, 0), -KFI_EAGAIN);
+		/* It is told once to those that have room, and to others until then. */
+		expect(t, kfi_cq_read(h.cq, NULL, 0), -KFI_EOVERRUN);
+		expect(t, kfi_cq_read(h.cq, NULL, 0), -KFI_EOVERRUN);
 		if (round)
 			expect(t, kfi_cq_sread(h.cq, got, 8, NULL, -1), -KFI_EOVERRUN);
 		else

@@ -432,7 +432,8 @@ pub trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     fn size(&self) -> usize;
 
     /// Takes completions out, at least one; `EAGAIN` if there is none, `EAVAIL` if an error comes
-    /// first, `EOVERRUN` once where entries were lost.
+    /// first, `EOVERRUN` once where entries were lost. If there is no room it only looks, and takes nothing:
+    /// that entries were lost is told again.
     fn read(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>) -> Result;
 
     /// Takes the first error out, or shows it if that is asked for; `EAGAIN` if none comes first.
@@ -556,7 +557,7 @@ unsafe fn read_into(
     read: impl FnOnce(&mut CompletionBuffer<'_>) -> Result,
 ) -> isize {
     from_result(|| {
-        if buf.is_null() || count == 0 {
+        if buf.is_null() && count != 0 {
             return Err(EINVAL);
         }
         let mut buffer = CompletionBuffer {
@@ -684,6 +685,10 @@ unsafe extern "C" fn sreadfrom_callback<T: CompletionQueueOps>(
     unsafe {
         read_into(format, buf, count, src_addr, |buffer| {
             let hold = hold?;
+            // Nobody waits for none.
+            if buffer.is_full() {
+                return Err(EINVAL);
+            }
             T::sread(hold.fid(), buffer, Timeout::from_raw(timeout))
         })
     }

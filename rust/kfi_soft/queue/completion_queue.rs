@@ -424,7 +424,7 @@ impl CompletionQueue {
         if let Some(Some(front)) = self.queue.front() {
             while !self.read_front(front, buffer) {}
             // As a rule there is one, and the buffer is full then.
-            if buffer.is_full() {
+            if buffer.is_full() && buffer.len() != 0 {
                 return Ok(());
             }
             match (self.queue.may_be_ready(), buffer.len()) {

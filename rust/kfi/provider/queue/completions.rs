@@ -204,7 +204,7 @@ impl Completions {
 
     /// Returns whether what comes first is a completion for a reader who has room for it; else the
     /// read has ended, well if there was something before: with `EAGAIN` if there is nothing, `EAVAIL`
-    /// if an error comes first, `EOVERRUN`, once, where entries were lost.
+    /// if an error comes first, `EOVERRUN` where entries were lost, once for those that have room.
     pub fn is_for(&mut self, buffer: &CompletionBuffer<'_>) -> Result<bool> {
         let error: Error = match self.first() {
             First::Completion => return Ok(!buffer.is_full()),
@@ -213,7 +213,10 @@ impl Completions {
             First::Nothing => EAGAIN,
             First::Error(..) => EAVAIL.into(),
             First::Overrun => {
-                self.pass_overrun();
+                // Who has no room takes nothing out.
+                if !buffer.is_full() {
+                    self.pass_overrun();
+                }
                 EOVERRUN.into()
             }
         };
