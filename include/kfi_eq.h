@@ -684,12 +684,13 @@ static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, uint32_t *event,
  * @eq: event queue
  * @prov_errno: prov_errno of the error entry
  * @err_data: err_data of the error entry, or NULL
- * @buf: receives the text, or NULL
+ * @buf: receives the text, as much of it as fits, or NULL
  * @len: bytes at @buf
  *
  * Context: Any.
  *
- * Return: the text: @buf if it was given, or a constant string.
+ * Return: the text: @buf if it was given and @len is not 0, else a constant
+ *   string.
  */
 static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
 					  const void *err_data, char *buf,
@@ -818,12 +819,13 @@ static inline int kfi_cq_signal(struct kfid_cq *cq)
  * @cq: completion queue
  * @prov_errno: prov_errno of the error entry
  * @err_data: err_data of the error entry, or NULL
- * @buf: receives the text, or NULL
+ * @buf: receives the text, as much of it as fits, or NULL
  * @len: bytes at @buf
  *
  * Context: Any.
  *
- * Return: the text: @buf if it was given, or a constant string.
+ * Return: the text: @buf if it was given and @len is not 0, else a constant
+ *   string.
  */
 static inline const char *kfi_cq_strerror(struct kfid_cq *cq, int prov_errno,
 					  const void *err_data, char *buf,

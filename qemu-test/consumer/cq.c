@@ -234,6 +234,7 @@ static void cq_errors(struct test *t)
 	struct kfid_cq *cq = open_cq(t, KFI_WAIT_UNSPEC, NULL, 0, NULL);
 	struct kfi_cq_err_entry want, got = {};
 	struct kfi_cq_entry entries[8];
+	const char *constant;
 	char text[8];
 
 	if (!cq)
@@ -272,9 +273,14 @@ static void cq_errors(struct test *t)
 	expect(t, kfi_cq_read(cq, entries, 8), -KFI_EAGAIN);
 	expect(t, kfi_cq_readerr(cq, &got, 0), -KFI_EAGAIN);
 
-	expect_true(t, kfi_cq_strerror(cq, 1, NULL, NULL, 0));
+	constant = kfi_cq_strerror(cq, 1, NULL, NULL, 0);
+	expect_true(t, constant && strlen(constant) >= 4);
+	expect_true(t, kfi_cq_strerror(cq, 1, NULL, NULL, 4) == constant);
 	memset(text, 'x', sizeof(text));
-	expect_true(t, kfi_cq_strerror(cq, 1, NULL, text, 4));
+	expect_true(t, kfi_cq_strerror(cq, 1, NULL, text, 0) == constant);
+	expect(t, text[0], 'x');
+	expect_true(t, kfi_cq_strerror(cq, 1, NULL, text, 4) == text);
+	expect(t, memcmp(text, constant, 3), 0);
 	expect(t, text[3], 0);
 	expect(t, text[4], 'x');
 	close_fid(t, &cq->fid);

@@ -183,7 +183,8 @@ static void eq_errors(struct test *t)
 	struct kfid_eq *eq = open_eq(t, KFI_WAIT_UNSPEC, NULL, 0);
 	struct kfi_eq_err_entry error = {}, bad = {};
 	struct kfi_eq_entry got;
-	char data[8];
+	const char *constant;
+	char data[8], text[64];
 	u32 event;
 
 	if (!eq)
@@ -214,7 +215,11 @@ static void eq_errors(struct test *t)
 	expect(t, kfi_eq_readerr(eq, &error, 0), -KFI_EAGAIN);
 	expect(t, kfi_eq_read(eq, &event, &got, sizeof(got), 0), sizeof(got));
 	expect(t, event, KFI_SHUTDOWN);
-	expect_true(t, kfi_eq_strerror(eq, 1, NULL, NULL, 0));
+	constant = kfi_eq_strerror(eq, 1, NULL, NULL, 0);
+	expect_true(t, constant && strlen(constant) < sizeof(text));
+	expect_true(t, kfi_eq_strerror(eq, 1, NULL, text, 0) == constant);
+	expect_true(t, kfi_eq_strerror(eq, 1, NULL, text, sizeof(text)) == text);
+	expect(t, strcmp(text, constant), 0);
 	close_fid(t, &eq->fid);
 }
 

@@ -238,18 +238,15 @@ unsafe fn write_error<T>(to: *mut T, entry: T, kept: *mut *mut c_void) {
     }
 }
 
-/// Copies a text, cut so that it ends.
+/// Tells a text: in `to`, cut so that it ends, if there is room, else where it is. Returns where.
 ///
 /// # Safety
 ///
 /// `to` must be null or valid for writes of `len` bytes.
-unsafe fn copy_text(text: &CStr, to: *mut c_char, len: usize) {
-    let Some(room) = len.checked_sub(1) else {
-        return;
+unsafe fn tell_text(text: &'static CStr, to: *mut c_char, len: usize) -> *const c_char {
+    let Some(room) = len.checked_sub(1).filter(|_| !to.is_null()) else {
+        return text.as_char_ptr();
     };
-    if to.is_null() {
-        return;
-    }
     let bytes = text.to_bytes();
     let bytes = bytes.get(..room).unwrap_or(bytes);
     // SAFETY: `to` is valid for writes of more bytes than these.
@@ -257,6 +254,7 @@ unsafe fn copy_text(text: &CStr, to: *mut c_char, len: usize) {
         core::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
         to.add(bytes.len()).write(0);
     }
+    to
 }
 
 /// The place where a caller wants a value, and the room there. The value is told once.

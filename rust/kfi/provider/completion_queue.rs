@@ -722,10 +722,8 @@ unsafe extern "C" fn strerror_callback<T: CompletionQueueOps>(
     buf: *mut c_char,
     len: usize,
 ) -> *const c_char {
-    let text = T::strerror(prov_errno);
     // SAFETY: By the safety requirements.
-    unsafe { super::copy_text(text, buf, len) };
-    text.as_char_ptr()
+    unsafe { super::tell_text(T::strerror(prov_errno), buf, len) }
 }
 
 /// Reads an entry that a test wants to add; `EINVAL` for a null or nonsensical one.
