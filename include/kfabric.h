@@ -1111,8 +1111,9 @@ static inline int kfi_control(struct kfid *fid, int command, void *arg)
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for flags that do not fit; -KFI_ENOSYS if the object
- *   has no aliases.
+ * Return: 0; -KFI_EINVAL unless exactly one direction is named, which the
+ *   endpoint has; -KFI_EBADFLAGS for other flags than those of that direction;
+ *   -KFI_ENOSYS if the object has no aliases.
  */
 static inline int kfi_alias(struct kfid *fid, struct kfid **alias_fid,
 			    uint64_t flags)

@@ -920,7 +920,8 @@ static inline int kfi_av_bind(struct kfid_av *av, struct kfid *fid,
  * @count: number of addresses
  * @kfi_addr: array of @count entries that receives the addresses to use in data
  *   transfers; may be NULL for KFI_AV_TABLE
- * @flags: 0, KFI_MORE (more insertions follow at once) or KFI_SYNC_ERR
+ * @flags: 0, KFI_MORE (more insertions follow at once) or KFI_SYNC_ERR, which is
+ *   -KFI_EINVAL on a vector opened with KFI_EVENT
  * @context: with KFI_EVENT the context of the events; with KFI_SYNC_ERR an
  *   array of int, one for each address, that receives the errors; else unused
  *
@@ -953,7 +954,8 @@ static inline int kfi_av_insert(struct kfid_av *av, const void *addr,
  *   gives it
  * @service: decimal port; NULL or empty only if @node has the port
  * @kfi_addr: receives the address to use in data transfers
- * @flags: 0, KFI_MORE (more insertions follow at once) or KFI_SYNC_ERR
+ * @flags: 0, KFI_MORE (more insertions follow at once) or KFI_SYNC_ERR, which is
+ *   -KFI_EINVAL on a vector opened with KFI_EVENT
  * @context: with KFI_EVENT the context of the events; with KFI_SYNC_ERR an
  *   array of int, one for each address, that receives the errors; else unused
  *
@@ -984,7 +986,8 @@ static inline int kfi_av_insertsvc(struct kfid_av *av, const char *node,
  * @service: first service, decimal
  * @svccnt: number of services on each node
  * @kfi_addr: array of @nodecnt * @svccnt entries that receives the addresses
- * @flags: 0, KFI_MORE (more insertions follow at once) or KFI_SYNC_ERR
+ * @flags: 0, KFI_MORE (more insertions follow at once) or KFI_SYNC_ERR, which is
+ *   -KFI_EINVAL on a vector opened with KFI_EVENT
  * @context: with KFI_EVENT the context of the events; with KFI_SYNC_ERR an
  *   array of int, one for each address, that receives the errors; else unused
  *
