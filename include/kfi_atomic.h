@@ -30,6 +30,16 @@
  * * The initiator's completion says that the target has the new value and that
  *   the result buffer has the old one.
  *
+ * * The initiator needs KFI_ATOMIC, and KFI_WRITE for the first form, KFI_READ
+ *   for the others. Of the region an operation needs KFI_REMOTE_WRITE if it
+ *   changes it, and KFI_REMOTE_READ if it returns the old value:
+ *   KFI_ATOMIC_READ needs only that.
+ *
+ * * The target gets a completion entry as of RMA, see kfi_rma.h, also with
+ *   KFI_REMOTE_CQ_DATA in the flags of a call.
+ *
+ * * No elements at all are -KFI_EINVAL.
+ *
  * * A type or operation the provider lacks is refused with -KFI_EOPNOTSUPP;
  *   kfi_query_atomic() and the valid calls tell before.
  */
@@ -278,8 +288,8 @@ static inline ssize_t kfi_atomicv(struct kfid_ep *ep, const struct kfi_ioc *iov,
  * kfi_atomicmsg() - change elements at a peer, with flags
  * @ep: endpoint or transmit context
  * @msg: operands, targets, operation and context
- * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_TRIGGER and the completion
- *   levels; KFI_INJECT
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_INJECT, KFI_REMOTE_CQ_DATA, KFI_FENCE,
+ *   KFI_TRIGGER and the completion levels
  *
  * Context: Any, including hard interrupt; never sleeps.
  *
@@ -408,8 +418,8 @@ static inline ssize_t kfi_fetch_atomicv(struct kfid_ep *ep,
  *   @iov
  * @result_desc: local descriptors, one for each entry of @resultv, or NULL
  * @result_count: entries of @resultv
- * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_TRIGGER and the completion
- *   levels
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_REMOTE_CQ_DATA, KFI_FENCE, KFI_TRIGGER
+ *   and the completion levels
  *
  * Context: Any, including hard interrupt; never sleeps.
  *
@@ -529,8 +539,8 @@ static inline ssize_t kfi_compare_atomicv(struct kfid_ep *ep,
  *   @iov
  * @result_desc: local descriptors, one for each entry of @resultv, or NULL
  * @result_count: entries of @resultv
- * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_TRIGGER and the completion
- *   levels
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_REMOTE_CQ_DATA, KFI_FENCE, KFI_TRIGGER
+ *   and the completion levels
  *
  * Context: Any, including hard interrupt; never sleeps.
  *

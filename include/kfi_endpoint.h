@@ -131,7 +131,9 @@ enum {
 /**
  * enum - options of level KFI_OPT_ENDPOINT
  * @KFI_OPT_MIN_MULTI_RECV: size_t, in bytes; a buffer posted with
- *   KFI_MULTI_RECV is released when less room than this is left in it
+ *   KFI_MULTI_RECV is released when less room than this is left in it. A
+ *   message that is longer than what is left is cut off, with KFI_EMSGSIZE on
+ *   both sides, so set it to the length of your longest message
  * @KFI_OPT_CM_DATA_SIZE: size_t, in bytes, read only; most data kfi_connect(),
  *   kfi_accept() and kfi_reject() can carry
  */
@@ -348,7 +350,9 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain,
  *   its direction. Else 0
  *
  * Before kfi_enable(). @bfid is busy until the endpoint is closed. A counter
- * bound with several flags counts the completions of each.
+ * bound with several flags counts the completions of each. Of atomics the plain
+ * ones are writes, those that fetch or compare reads; at the target those that
+ * change something are writes.
  *
  * Context: Process context; may sleep.
  *
@@ -508,8 +512,8 @@ static inline int kfi_getopt(struct kfid *fid, int level, int optname,
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for a bad direction; -KFI_EBADFLAGS; -KFI_ENOSYS if
- *   the provider has no aliases; -KFI_ENOMEM.
+ * Return: 0; -KFI_EINVAL for a bad direction; -KFI_EBADFLAGS for flags that it
+ *   does not have; -KFI_ENOSYS if the provider has no aliases; -KFI_ENOMEM.
  */
 static inline int kfi_ep_alias(struct kfid_ep *ep, struct kfid_ep **alias_ep,
 			       uint64_t flags)

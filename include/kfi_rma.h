@@ -71,8 +71,8 @@ struct kfi_rma_iov {
  * @rma_iov_count: entries of @rma_iov, at most rma_iov_limit of the transmit
  *   attributes
  * @context: caller's value, returned as op_context of the completion
- * @data: write with KFI_REMOTE_CQ_DATA: value delivered in the peer's
- *   completion; else unused
+ * @data: with KFI_REMOTE_CQ_DATA: value delivered in the peer's completion;
+ *   else unused
  *
  * Local and remote ranges must have the same total length. The structure and
  * its arrays are the caller's and free again when the call returns, see
@@ -259,8 +259,12 @@ static inline ssize_t kfi_readsgl(struct kfid_ep *ep,
 /**
  * kfi_readmsg() - read from a peer with flags
  * @ep: endpoint or transmit context
- * @msg: local and remote ranges, peer and context
- * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_TRIGGER, KFI_TAGGED
+ * @msg: local and remote ranges, peer, context and data
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_REMOTE_CQ_DATA, KFI_FENCE, KFI_TRIGGER,
+ *   KFI_TAGGED
+ *
+ * With KFI_REMOTE_CQ_DATA the target gets an entry, as of a write, that says
+ * KFI_REMOTE_READ.
  *
  * Context: Any, including hard interrupt; never sleeps.
  *

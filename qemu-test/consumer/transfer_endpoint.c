@@ -13,6 +13,11 @@
 /* Endpoints that receive from one queue. */
 static void shared_receive(struct test *t)
 {
+	static const u64 flags[] = {
+		KFI_TRIGGER, KFI_PEEK, KFI_PEEK | KFI_CLAIM, KFI_PEEK | KFI_DISCARD,
+		KFI_CLAIM, KFI_CLAIM | KFI_DISCARD,
+	};
+	struct kfi_triggered_context context = { .event_type = KFI_TRIGGER_THRESHOLD };
 	struct setup setup = {};
 	struct kfid_ep *srx = NULL;
 	u8 from[8] = { 1 }, to[8] = {}, other[40];
@@ -22,6 +27,7 @@ static void shared_receive(struct test *t)
 	};
 	struct kfi_deferred_work work = { .op_type = KFI_OP_RECV, .op.msg = &op };
 	struct end a, b, c;
+	unsigned int i;
 
 	if (!expect(t, kfi_srx_context(nic_domain[0], NULL, &srx, NULL), 0))
 		return;
@@ -66,6 +72,17 @@ static void shared_receive(struct test *t)
 	/* Addresses belong to the vectors of endpoints. */
 	expect(t, kfi_recv(srx, to, 8, NULL, a.peer, CONTEXT(6)), -KFI_EOPNOTSUPP);
 	expect(t, kfi_trecv(srx, to, 8, NULL, a.peer, 5, 0, CONTEXT(6)), -KFI_EOPNOTSUPP);
+	/* It has no endpoint whose queue would tell. */
+	context.trigger.threshold.cntr = b.cntr[COUNT_SEND];
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		struct kfi_msg_tagged tagged = {
+			.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1,
+			.addr = KFI_ADDR_UNSPEC, .context = &context,
+		};
+
+		expect(t, kfi_trecvmsg(srx, &tagged, flags[i]), -KFI_EBADFLAGS);
+		say(t, "flags %#llx", flags[i]);
+	}
 	/* ENOSYS is for what is not supported (R-DWQ-17), and for nothing else. */
 	op.ep = srx;
 	work.triggering_cntr = b.cntr[COUNT_SEND];

@@ -322,7 +322,7 @@ static void rma(struct test *t, bool write)
 			access_region(t, &bed, write, form, 0, KFI_FENCE);
 		say(t, "%s, empty", form_name(form));
 	}
-	if (write && bed_memory(t, &bed, MEM_KMALLOC, MEM_KMALLOC, 1, 100))
+	if (bed_memory(t, &bed, MEM_KMALLOC, MEM_KMALLOC, 1, 100))
 		access_region(t, &bed, write, FORM_MSG_SGL, 100,
 			      KFI_REMOTE_CQ_DATA | KFI_DELIVERY_COMPLETE);
 	settle(t, &bed);

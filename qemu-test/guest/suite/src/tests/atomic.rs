@@ -370,6 +370,24 @@ fn forms(env: &Env) -> Outcome {
     )?;
     expect(&a.tx, 4, done::ATOMIC_READ, 64)?;
     check_eq!(memory.result.bytes(0, 64), total.to_le_bytes().repeat(8));
+    // With data the peer hears of it.
+    for (kind, op, here, there) in [
+        (Kind::ATOMIC, sum, done::ATOMIC_WRITE, bits::REMOTE_WRITE),
+        (Kind::FETCH_ATOMIC, sum, done::ATOMIC_READ, bits::REMOTE_WRITE),
+        (Kind::FETCH_ATOMIC, READ, done::ATOMIC_READ, bits::REMOTE_READ),
+    ] {
+        a.post(
+            &memory
+                .operation(&pair, kind, Form::MSG, 8)
+                .atomic(u64_type, op)
+                .flags(bits::REMOTE_CQ_DATA)
+                .data(77)
+                .context(5),
+        )?;
+        expect(&a.tx, 5, here, 64)?;
+        let flags = bits::ATOMIC | there | bits::REMOTE_CQ_DATA;
+        check_eq!(expect(&pair.b.rx, 0, flags, 64)?.data, 77);
+    }
     pair.a.quiet()?;
     pair.b.quiet()?;
     drop((region, memory));

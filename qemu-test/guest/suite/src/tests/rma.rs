@@ -256,20 +256,25 @@ fn events(env: &Env) -> Outcome {
         }
     }
     quiet(&b.rx)?;
-    // Data goes with a write, through either region.
-    for key in [1, 2] {
-        a.post(
-            &a.operation(Kind::WRITE, Form::MSG)
-                .segment(local.part(0, 100))
-                .rma(0, 100, key)
-                .data(u64::MAX - key)
-                .flags(bits::REMOTE_CQ_DATA),
-        )?;
-        expect(&a.tx, 0, done::RMA_WRITE, 100)?;
-        let entry = expect(&b.rx, 0, done::WRITTEN | bits::REMOTE_CQ_DATA, 100)?;
-        check_eq!(entry.data, u64::MAX - key);
-        if pair.entry().caps.contains(Caps::SOURCE) {
-            check_eq!(entry.src_addr, b.peer);
+    // Data goes with a write or read, through either region.
+    for (kind, here, there) in [
+        (Kind::WRITE, done::RMA_WRITE, done::WRITTEN),
+        (Kind::READ, done::RMA_READ, done::HAS_BEEN_READ),
+    ] {
+        for key in [1, 2] {
+            a.post(
+                &a.operation(kind, Form::MSG)
+                    .segment(local.part(0, 100))
+                    .rma(0, 100, key)
+                    .data(u64::MAX - key)
+                    .flags(bits::REMOTE_CQ_DATA),
+            )?;
+            expect(&a.tx, 0, here, 100)?;
+            let entry = expect(&b.rx, 0, there | bits::REMOTE_CQ_DATA, 100)?;
+            check_eq!(entry.data, u64::MAX - key);
+            if pair.entry().caps.contains(Caps::SOURCE) {
+                check_eq!(entry.src_addr, b.peer);
+            }
         }
     }
     pair.a.quiet()?;
