@@ -85,10 +85,7 @@ fn needs<'a>(operation: &Operation<'a>) -> Result<(Caps, RemoteRanges<'a>)> {
         Kind::TaggedSend { .. } => (Caps::TAGGED | Caps::SEND, RemoteRanges::NONE),
         Kind::Read { remote } => (Caps::RMA | Caps::READ, remote),
         Kind::Write { remote } => (Caps::RMA | Caps::WRITE, remote),
-        Kind::Atomic(atomics) => (
-            atomic::needed_to_post(atomics.form.call()),
-            atomics.remote,
-        ),
+        Kind::Atomic(atomics) => (atomic::needed_to_post(atomics.form.call()), atomics.remote),
         Kind::Receive | Kind::TaggedReceive { .. } => return Err(EOPNOTSUPP),
     })
 }
