@@ -371,10 +371,11 @@ fn forms(env: &Env) -> Outcome {
     expect(&a.tx, 4, done::ATOMIC_READ, 64)?;
     check_eq!(memory.result.bytes(0, 64), total.to_le_bytes().repeat(8));
     // With data the peer hears of it.
+    let (written, read) = (bits::REMOTE_WRITE, bits::REMOTE_READ);
     for (kind, op, here, there) in [
-        (Kind::ATOMIC, sum, done::ATOMIC_WRITE, bits::REMOTE_WRITE),
-        (Kind::FETCH_ATOMIC, sum, done::ATOMIC_READ, bits::REMOTE_WRITE),
-        (Kind::FETCH_ATOMIC, READ, done::ATOMIC_READ, bits::REMOTE_READ),
+        (Kind::ATOMIC, sum, done::ATOMIC_WRITE, written),
+        (Kind::FETCH_ATOMIC, sum, done::ATOMIC_READ, written),
+        (Kind::FETCH_ATOMIC, READ, done::ATOMIC_READ, read),
     ] {
         a.post(
             &memory
