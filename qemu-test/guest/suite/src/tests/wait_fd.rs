@@ -6,12 +6,15 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use kfi::{KfiErrno, WaitEvent, WaitFd};
 use kfi_host::process::{self, Status};
 use kfi_host::sys::{select, Selected};
 use kfi_host::{signal, thread};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -48,6 +51,8 @@ tests! {
     "counter-is-busy" ["kfi_shim.h"] counter_is_busy;
     "session-closed-first" ["kfi_shim.h"] session_closed_first;
     alone "nothing-lost" ["R-CNTR-16"] nothing_lost;
+    alone "nested-epolls" ["R-CNTR-16"] nested_epolls;
+    alone "nested-nothing-lost" ["R-CTL-10 R-CNTR-16"] nested_nothing_lost;
 }
 
 const NONE: PollFlags = PollFlags::empty();
@@ -576,5 +581,242 @@ fn nothing_lost(env: &Env) -> Outcome {
         }
     })?;
     env.note(format!("{rounds} rounds, {} reads", reads[1]));
+    Ok(())
+}
+
+/// How long a thread waits for what must come, in microseconds.
+const LONG: i64 = 20_000_000;
+
+/// An instance of epoll that watches something.
+fn watching(fds: &[impl AsFd], flags: EventFlags) -> Result<OwnedFd, Stop> {
+    let set = epoll::create(CreateFlags::CLOEXEC)?;
+    for fd in fds {
+        epoll::add(&set, fd, EventData::new_u64(1), flags)?;
+    }
+    Ok(set)
+}
+
+/// A line about times: the smallest, the one in the middle and the largest.
+fn spread(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |index: usize| times.get(index).copied().unwrap_or_default();
+    let (middle, last) = (times.len() / 2, times.len().saturating_sub(1));
+    format!("{:?} {:?} {:?}", at(0), at(middle), at(last))
+}
+
+/// As many wait for a change as may: how long it takes whoever makes it, and that all are told.
+fn nested_epolls(env: &Env) -> Outcome {
+    const DESCRIPTORS: usize = 64;
+    const INNER: usize = 16;
+    const OUTER: usize = 30;
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let mut fds = Vec::new();
+    for _ in 0..DESCRIPTORS {
+        fds.push(counter.wait_fd_nonblock()?);
+    }
+    // From the outside, as each addition looks at all that is inside.
+    let mut inner = Vec::new();
+    let mut outer = Vec::new();
+    for _ in 0..INNER {
+        let set = epoll::create(CreateFlags::CLOEXEC)?;
+        for _ in 0..OUTER {
+            outer.push(watching(&[&set], EventFlags::IN)?);
+        }
+        inner.push(set);
+    }
+    for set in &inner {
+        for fd in &fds {
+            epoll::add(set, fd, EventData::new_u64(1), EventFlags::IN)?;
+        }
+    }
+
+    pin(0)?;
+    let mut unwatched = Vec::new();
+    let mut first = Vec::new();
+    let mut again = Vec::new();
+    let free = rig.counter()?;
+    for round in 1..=env.scaled(100, 5) {
+        for (counter, times) in [
+            (&free, &mut unwatched),
+            (&counter, &mut first),
+            (&counter, &mut again),
+        ] {
+            let start = Instant::now();
+            counter.add(1)?;
+            times.push(start.elapsed());
+        }
+        for set in &outer {
+            check_eq!(epolled(set, LONG)?, Some(EventFlags::IN), "round {round}");
+        }
+        for fd in &fds {
+            check_eq!(fd.read()?, event(2 * round, 0));
+        }
+        for set in outer.iter().chain(&inner) {
+            check_eq!(epolled(set, 0)?, None, "read, in round {round}");
+        }
+    }
+    env.note(format!("an unwatched change: {}", spread(unwatched)));
+    env.note(format!("a watched change: {}", spread(first)));
+    env.note(format!("another one: {}", spread(again)));
+    Ok(())
+}
+
+/// How a thread waits for changes.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Poll,
+    Read,
+    /// By epoll instances behind each other, so many, with these flags.
+    Epoll(usize, EventFlags),
+    /// The same, and the descriptor is read by nobody.
+    Unread(usize, EventFlags),
+}
+
+/// Waits for the changes of a counter until there is an end, and says what it has seen.
+fn watch(
+    way: Way,
+    fd: &WaitFd,
+    counter: &kfi::Counter,
+    back: &kfi::Counter,
+    end: &AtomicBool,
+    mut rng: SmallRng,
+) -> Result<u64, Stop> {
+    let mut sets = Vec::new();
+    if let Way::Epoll(depth, flags) | Way::Unread(depth, flags) = way {
+        for _ in 0..depth {
+            sets.push(match sets.last() {
+                None => watching(&[fd], flags)?,
+                Some(set) => watching(&[set], flags)?,
+            });
+        }
+    }
+    let mut waits = 0;
+    loop {
+        // What looks does not have to be what waits.
+        for _ in 0..rng.random_range(0..3) {
+            polled(fd)?;
+        }
+        match way {
+            Way::Poll => {
+                let ready = polled_for(fd, Duration::from_secs(20))?;
+                check!(ready.contains(PollFlags::IN), "poll: a change is lost");
+            }
+            Way::Read => {}
+            Way::Epoll(..) | Way::Unread(..) => {
+                for (level, set) in sets.iter().rev().enumerate() {
+                    let time = if level == 0 { LONG } else { 0 };
+                    let ready = epolled(set, time)?;
+                    // Those behind it may have told of the same change before.
+                    check!(ready.is_some() || level > 0, "{way:?}: a change is lost");
+                }
+            }
+        }
+        waits += 1;
+        let value = if matches!(way, Way::Unread(..)) {
+            counter.read()?
+        } else {
+            match fd.read() {
+                Ok(event) => event.value,
+                Err(kfi::Error::Os(Errno::AGAIN)) => continue,
+                Err(error) => return Err(error.into()),
+            }
+        };
+        back.set(value)?;
+        // Set before the last change, which may be what it was that came.
+        if end.load(Ordering::Acquire) {
+            return Ok(waits);
+        }
+    }
+}
+
+/// Many ways to wait at once, directly and behind epoll instances, level- and edge-triggered: none misses
+/// the last of several changes, however often others look.
+fn nested_nothing_lost(env: &Env) -> Outcome {
+    let level = EventFlags::IN;
+    let edge = EventFlags::IN | EventFlags::ET;
+    let ways = [
+        Way::Poll,
+        Way::Read,
+        Way::Epoll(1, level),
+        Way::Epoll(1, edge),
+        Way::Epoll(3, level),
+        Way::Epoll(3, edge),
+        Way::Unread(1, edge),
+        Way::Unread(1, edge),
+    ];
+    lose_nothing(env, &ways)?;
+    // Those who wait for a few descriptors are woken elsewhere.
+    lose_nothing(env, &[Way::Poll, Way::Read])?;
+    lose_nothing(env, &[Way::Poll, Way::Epoll(1, edge), Way::Epoll(2, level)])
+}
+
+/// Lets each of several threads wait in its way for the changes that another one makes. Those that do not
+/// read share a descriptor.
+fn lose_nothing(env: &Env, ways: &[Way]) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let mut shared = Vec::new();
+    for way in ways {
+        let fd = match way {
+            Way::Read => counter.wait_fd()?,
+            _ => counter.wait_fd_nonblock()?,
+        };
+        shared.push((fd, rig.counter()?));
+    }
+    let is_unread = |way: &Way| matches!(way, Way::Unread(..));
+    let unread = ways.iter().position(is_unread).unwrap_or(ways.len());
+    let fd_of = |index: usize| &shared[index.min(unread)].0;
+    let rounds = env.scaled(3_000, 200);
+    let end = AtomicBool::new(false);
+    let slow = Duration::from_millis(8);
+
+    let counts = in_threads(0..=ways.len() + 1, |thread| {
+        pin(thread)?;
+        let mut rng = SmallRng::seed_from_u64(env.settings.seed ^ thread as u64);
+        if let Some(&way) = ways.get(thread) {
+            let back = &shared[thread].1;
+            return watch(way, fd_of(thread), &counter, back, &end, rng);
+        }
+        if thread == ways.len() {
+            // Looks at all, and waits for none.
+            let mut looks = 0;
+            while !end.load(Ordering::Acquire) {
+                polled(fd_of(rng.random_range(0..ways.len())))?;
+                looks += 1;
+                if looks % 64 == 0 {
+                    std::thread::sleep(Duration::from_micros(rng.random_range(0..500)));
+                }
+            }
+            return Ok(looks);
+        }
+        let mut change = || {
+            let mut slow_rounds = 0;
+            for _ in 0..rounds {
+                for _ in 0..rng.random_range(1..4) {
+                    counter.add(1)?;
+                    for _ in 0..rng.random_range(0..300) {
+                        std::hint::spin_loop();
+                    }
+                }
+                let value = counter.read()?;
+                let start = Instant::now();
+                for (_, back) in &shared {
+                    back.wait_ms(value, 20_000)?;
+                }
+                slow_rounds += u64::from(start.elapsed() > slow);
+            }
+            Ok(slow_rounds)
+        };
+        let result = change();
+        end.store(true, Ordering::Release);
+        counter.add(1)?;
+        result
+    })?;
+    let (watched, rest) = counts.split_at(ways.len());
+    env.note(format!(
+        "{rounds} rounds, {} of more than {slow:?}; waits: {watched:?}; {} looks",
+        rest[1], rest[0]
+    ));
     Ok(())
 }
