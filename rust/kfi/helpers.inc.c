@@ -81,19 +81,25 @@ void kfi_rust_helper_copy(void *to, const void *from, size_t len)
 	memmove(to, from, len);
 }
 
-/* Whether no more than a few threads wait and listen there. */
+/*
+ * Whether no more than a few wait there, and each is woken in a few steps. That is so for a thread,
+ * whose entry names it, be it asleep in a call of ours or in poll(2), and for a request of io_uring.
+ * An entry that names nobody passes the wake-up on, as that of an epoll instance does, behind which
+ * there may be a thousand others.
+ */
 bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned int few)
 {
-	struct list_head *at;
+	struct wait_queue_entry *entry;
 	unsigned long flags;
-	bool is_short;
+	bool is_short = true;
 
 	spin_lock_irqsave(&head->lock, flags);
-	list_for_each(at, &head->head) {
-		if (few-- == 0)
+	list_for_each_entry(entry, &head->head, entry) {
+		if (few-- == 0 || !entry->private) {
+			is_short = false;
 			break;
+		}
 	}
-	is_short = at == &head->head;
 	spin_unlock_irqrestore(&head->lock, flags);
 	return is_short;
 }

@@ -67,8 +67,8 @@ pub(crate) const FABRIC: Needs = Needs {
 /// The work queues of a domain: one for operations that are due, one for its endpoints.
 const WORK_QUEUES_OF_DOMAIN: usize = 2;
 
-/// A wait descriptor, with its file.
-pub(crate) const DESCRIPTOR: usize = 1024;
+/// A wait descriptor, with its file and what wakes those who wait.
+pub(crate) const DESCRIPTOR: usize = 1536;
 
 /// Entries of a queue for which nobody has said how many there are to be.
 const ENTRIES: usize = 1024;

@@ -64,7 +64,7 @@ impl Ends {
 pub(crate) struct Queues {
     /// Where sessions end.
     pub(crate) ends: Arc<Ends>,
-    /// Where those are woken that wait for a descriptor, if there are many.
+    /// Where those are woken that wait for a descriptor, unless they are a few threads.
     pub(crate) wakes: Arc<WorkQueue>,
 }
 

@@ -83,7 +83,10 @@ use crate::{
         Turns, //
     },
     user::User,
-    wait_fd::Wakeups, //
+    wait_fd::{
+        Listeners,
+        Wakeups, //
+    }, //
 };
 
 /// The object that a handle names.
@@ -110,8 +113,8 @@ struct Table {
     descriptors: RBTree<(u32, u64), Arc<Wakeups>>,
     /// The number of a wait descriptor given last.
     last_descriptor: u64,
-    /// How many of them listen to a wait queue, by the number of that.
-    listeners: RBTree<usize, usize>,
+    /// Those that listen to a wait queue, by the number of that.
+    listeners: RBTree<usize, Arc<Listeners>>,
     /// The members of its poll sets.
     membership: Arc<Membership>,
 }
@@ -216,10 +219,6 @@ impl Drop for Table {
         }
     }
 }
-
-/// So many wait descriptors listen to a wait queue, at most: all of them are told of each change, with
-/// interrupts disabled.
-const LISTENERS: usize = 64;
 
 /// How long the end of a session waits for a provider that refuses to close anything, in milliseconds.
 const CLOSE_TIMEOUT_MS: i64 = 20_000;
@@ -787,50 +786,66 @@ impl Session {
         ret
     }
 
-    /// Notes a wait descriptor for an object, which listens to a wait queue; returns its number. `EMFILE`
-    /// if as many listen to that as may.
+    /// Notes a wait descriptor for an object, which listens to a wait queue; returns its number, and those
+    /// that listen to that. `EMFILE` if as many do as may.
     pub(crate) fn note_descriptor(
         &self,
         handle: u32,
         queue: usize,
         wakeups: Arc<Wakeups>,
-    ) -> Result<u64> {
+    ) -> Result<(u64, Arc<Listeners>)> {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        let first = RBTreeNode::new(queue, 1, GFP_KERNEL_ACCOUNT)?;
+        let among = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let known = self.held.table.lock().listeners.get(&queue).cloned();
+        let listeners = match known {
+            Some(listeners) => listeners,
+            // Unless another thread is first.
+            None => Arc::pin_init(
+                Listeners::new(self.queues().wakes.clone()),
+                GFP_KERNEL_ACCOUNT,
+            )?,
+        };
+        let first = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut table = self.held.table.lock();
         let number = table.last_descriptor.checked_add(1).ok_or(EMFILE)?;
-        let unused = match table.listeners.get_mut(&queue) {
-            Some(count) if *count >= LISTENERS => return Err(EMFILE),
-            Some(count) => {
-                *count += 1;
-                Some(first)
+        let (listeners, unused) = match table.listeners.get(&queue) {
+            Some(known) => (known.clone(), Some((first, listeners))),
+            None => {
+                let node = first.into_node(queue, listeners.clone());
+                // There is none.
+                let _ = table.listeners.insert(node);
+                (listeners, None)
             }
-            None => table.listeners.insert(first),
         };
+        listeners.enter()?;
         table.last_descriptor = number;
         let old = table
             .descriptors
-            .insert(node.into_node((handle, number), wakeups));
+            .insert(node.into_node((handle, number), wakeups.clone()));
         drop(table);
         // There is no old one, as numbers are not used again.
         drop((old, unused));
-        Ok(number)
+        listeners.add(number, wakeups, among);
+        Ok((number, listeners))
     }
 
     /// Notes that a wait descriptor is gone.
-    pub(crate) fn forget_descriptor(&self, handle: u32, number: u64, queue: usize) {
+    pub(crate) fn forget_descriptor(
+        &self,
+        handle: u32,
+        number: u64,
+        queue: usize,
+        listeners: &Listeners,
+    ) {
+        listeners.remove(number);
         let mut table = self.held.table.lock();
         let wakeups = table.descriptors.remove_node(&(handle, number));
-        let left = table.listeners.get_mut(&queue).map(|count| {
-            *count = count.saturating_sub(1);
-            *count
-        });
-        let count = match left {
-            Some(0) => table.listeners.remove_node(&queue),
-            _ => None,
+        let listeners = match listeners.leave() {
+            true => table.listeners.remove_node(&queue),
+            false => None,
         };
         drop(table);
-        drop((wakeups, count));
+        drop((wakeups, listeners));
     }
 
     /// Arms the wait descriptors of objects if `trywait` finds that it is safe to block.
@@ -859,7 +874,7 @@ impl Session {
                     charges.push(Quota::charge(&self.quota, size)?, GFP_KERNEL_ACCOUNT)?;
                     snapshot.reserve(more, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 }
-                let generation = wakeups.generation();
+                let generation = wakeups.look();
                 snapshot.push((wakeups, generation), GFP_KERNEL_ACCOUNT)?;
                 if kernel::current!().signal_pending() {
                     return Ok(Err(EINTR));

@@ -2,23 +2,46 @@
 
 //! Descriptors for wait objects: what poll, select, epoll and read do with an object.
 //!
+//! # Who is woken where
+//!
 //! The wait queue of an object is woken with interrupts disabled, and maybe those of many objects one
-//! after the other. So only so many descriptors listen to a queue, see
-//! [`Session::note_descriptor`](crate::session::Session::note_descriptor), and if more than a few
-//! threads wait for a descriptor a work queue wakes them.
+//! after the other. So only so many descriptors listen to a queue, and what is done there for each of
+//! them is little: to count the change, and to see that those who wait are told. A few threads are
+//! woken at once. All others are by a work item, of which all descriptors that listen to the queue
+//! have one: for an epoll instance that is as many steps as there are others behind it.
+//!
+//! # Nobody waits in vain
+//!
+//! Each change is followed by a wake-up of all who wait; the question is how soon. Whoever waits for a
+//! descriptor adds itself to its queue and then looks at it, as whoever is woken does: nothing but a look
+//! tells what has changed. So if nobody has looked since those who wait were told, they are yet to look,
+//! and will see what has changed since, too. They are told again nevertheless, as one of them may have gone
+//! with the wake-up of another, or may have looked at less; but that has time, and however many changes
+//! there are meanwhile, they are told of them together. If somebody has looked, maybe all have, and those
+//! who wait are told as soon as may be.
 
 #![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
     static_lock_class,
     sync::{
         atomic::{
             ordering,
             Atomic, //
         },
+        new_mutex,
         Arc,
+        Mutex,
         UniqueArc, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Msecs, //
     },
     uaccess::UserPtr, //
 };
@@ -46,6 +69,7 @@ use crate::{
                 Ready, //
             },
             sleep::Wakeup,
+            task::cond_resched,
             timeout::Timeout,
             uaccess,
             wait_entry::Woken,
@@ -61,27 +85,38 @@ use crate::{
     session::Use, //
 };
 
-/// Counts how often the wait queue of an object was woken, and passes that on.
+/// Counts how often the wait queue of an object was woken, for those who wait for a descriptor.
 #[pin_data]
 pub(crate) struct Wakeups {
     /// How often the wait queue was woken.
     generation: Atomic<u64>,
     /// The generation that user space has been told of.
     seen: Atomic<u64>,
+    /// Somebody has looked since those who wait were told of a change, or the work item was to tell them.
+    is_looked_at: Atomic<bool>,
+    /// Those who wait are to be told by a work item, which is queued or is about to be.
+    is_due: Atomic<bool>,
     #[pin]
     queue: WaitQueue,
-    work_queue: Arc<WorkQueue>,
-    /// Wakes those who wait, if they are many.
-    #[pin]
-    work: Work<Wakeups>,
 }
 
-/// Not more than so many are woken where the wait queue of an object is.
-const FEW: u32 = 16;
-
 impl Wakeups {
-    /// Returns how often the wait queue was woken.
-    pub(crate) fn generation(&self) -> u64 {
+    /// Without changes.
+    fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            generation: Atomic::new(0),
+            seen: Atomic::new(0),
+            is_looked_at: Atomic::new(false),
+            is_due: Atomic::new(false),
+            queue <- WaitQueue::new(c"kfi_shim::WaitFd", static_lock_class!()),
+        })
+    }
+
+    /// Returns how often the wait queue was woken. Of the next change those who wait are told soon.
+    pub(crate) fn look(&self) -> u64 {
+        // Full: a change that finds that nobody has looked comes before the number is read.
+        // See `qemu-test/litmus/KFI-wait-descriptor-look.litmus`.
+        self.is_looked_at.xchg(true, ordering::Full);
         // Acquire: what is read of the object afterwards is at least as new.
         self.generation.load(ordering::Acquire)
     }
@@ -93,33 +128,173 @@ impl Wakeups {
         self.seen.store(generation, ordering::Relaxed);
     }
 
-    /// Returns whether there is news.
+    /// Looks whether there is news.
     fn is_new(&self) -> bool {
         // Relaxed: only compared.
-        self.generation() != self.seen.load(ordering::Relaxed)
+        self.look() != self.seen.load(ordering::Relaxed)
     }
 }
 
-impl Woken for Wakeups {
-    fn woken(this: &Arc<Self>) {
-        // Full: the change comes before its number, and that before the wake-up.
-        // See `qemu-test/litmus/KFI-wait-descriptor.litmus`.
-        this.generation.fetch_add(1, ordering::Full);
-        if this.queue.is_short(FEW) {
-            this.queue.wake_up_all();
-        } else {
-            this.work_queue.queue::<_, 0>(this.clone());
+/// So many wait descriptors listen to a wait queue, at most: each is told of each change, with interrupts
+/// disabled.
+const MOST: usize = 64;
+
+/// Not more descriptors than so many, with as many threads each, are woken where the wait queue of an
+/// object is.
+const FEW: u8 = 4;
+
+/// How long those who wait are not told again when nobody has looked, in milliseconds.
+const AGAIN_MS: Msecs = 10;
+
+/// The item that wakes as soon as it may.
+const SOON: u64 = 0;
+/// The item that wakes those that have been woken before.
+const AGAIN: u64 = 1;
+
+/// The descriptors that listen to a wait queue.
+#[pin_data]
+pub(crate) struct Listeners {
+    /// By their numbers.
+    #[pin]
+    wakeups: Mutex<RBTree<u64, Arc<Wakeups>>>,
+    /// How many there are, or are about to be.
+    count: Atomic<usize>,
+    work_queue: Arc<WorkQueue>,
+    #[pin]
+    soon: Work<Listeners, SOON>,
+    #[pin]
+    again: Work<Listeners, AGAIN>,
+}
+
+impl Listeners {
+    /// Without descriptors.
+    pub(crate) fn new(work_queue: Arc<WorkQueue>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            wakeups <- new_mutex!(RBTree::new(), "kfi_shim::Listeners::wakeups"),
+            count: Atomic::new(0),
+            work_queue,
+            soon <- new_work!("kfi_shim::Listeners::soon"),
+            again <- new_work!("kfi_shim::Listeners::again"),
+        })
+    }
+
+    /// Counts one more; `EMFILE` if as many listen as may. The caller lets no other thread count.
+    pub(crate) fn enter(&self) -> Result {
+        // Relaxed, here and below: nothing depends on it.
+        let count = self.count.load(ordering::Relaxed);
+        if count >= MOST {
+            return Err(EMFILE);
+        }
+        self.count.store(count.wrapping_add(1), ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes back what [`Self::enter`] has counted; returns whether there are none left. The caller lets
+    /// no other thread count.
+    pub(crate) fn leave(&self) -> bool {
+        let count = self.count.load(ordering::Relaxed).saturating_sub(1);
+        self.count.store(count, ordering::Relaxed);
+        count == 0
+    }
+
+    /// Adds a descriptor, whose number no other one has.
+    pub(crate) fn add(
+        &self,
+        number: u64,
+        wakeups: Arc<Wakeups>,
+        node: RBTreeNodeReservation<u64, Arc<Wakeups>>,
+    ) {
+        let old = self.wakeups.lock().insert(node.into_node(number, wakeups));
+        // There is none.
+        drop(old);
+    }
+
+    /// Removes a descriptor.
+    pub(crate) fn remove(&self, number: u64) {
+        let old = self.wakeups.lock().remove_node(&number);
+        // Without the lock.
+        drop(old);
+    }
+
+    /// Wakes those who wait for a descriptor that is due.
+    fn wake(&self) {
+        let mut next = 0;
+        loop {
+            let (number, wakeups) = {
+                let mut wakeups = self.wakeups.lock();
+                let Some(at) = wakeups.cursor_lower_bound_mut(&next) else {
+                    return;
+                };
+                let (number, wakeups) = at.current();
+                (*number, wakeups.clone())
+            };
+            // Full: a change that finds it due is seen by those that are woken now.
+            // See `qemu-test/litmus/KFI-wait-descriptor-due.litmus`.
+            if wakeups.is_due.xchg(false, ordering::Full) {
+                wakeups.queue.wake_up_all();
+            }
+            drop(wakeups);
+            next = number.wrapping_add(1);
+            cond_resched();
         }
     }
 }
 
-impl WorkItem for Wakeups {
-    fn work(&self) -> &Work<Self> {
-        &self.work
+impl WorkItem<SOON> for Listeners {
+    fn work(&self) -> &Work<Self, SOON> {
+        &self.soon
     }
 
     fn run(this: Arc<Self>) {
-        this.queue.wake_up_all();
+        this.wake();
+    }
+}
+
+impl WorkItem<AGAIN> for Listeners {
+    fn work(&self) -> &Work<Self, AGAIN> {
+        &self.again
+    }
+
+    fn run(this: Arc<Self>) {
+        this.wake();
+    }
+}
+
+/// What listens to the wait queue of an object, for a descriptor.
+struct Ear {
+    wakeups: Arc<Wakeups>,
+    listeners: Arc<Listeners>,
+}
+
+impl Woken for Ear {
+    // One call at a time, as the lock of the wait queue is held.
+    fn woken(this: &Arc<Self>) {
+        let (wakeups, listeners) = (&this.wakeups, &this.listeners);
+        // Full: the change comes before its number, and that before what follows.
+        // See `qemu-test/litmus/KFI-wait-descriptor.litmus`.
+        wakeups.generation.fetch_add(1, ordering::Full);
+        // Relaxed, both loads: ordered by the addition.
+        if wakeups.is_looked_at.load(ordering::Relaxed) {
+            // Full: who has looked is in the queue, and whoever looks after this is told of the next
+            // change.
+            wakeups.is_looked_at.xchg(false, ordering::Full);
+            let few = usize::from(FEW);
+            // Relaxed: nothing depends on it.
+            let is_few = listeners.count.load(ordering::Relaxed) <= few;
+            if is_few && wakeups.queue.is_short(FEW.into()) {
+                wakeups.queue.wake_up_all();
+            } else {
+                // Relaxed: before the item runs, as that is queued after this.
+                wakeups.is_due.store(true, ordering::Relaxed);
+                let queue = &listeners.work_queue;
+                queue.queue::<_, SOON>(listeners.clone());
+            }
+        } else if !wakeups.is_due.load(ordering::Relaxed) {
+            // Relaxed: as above.
+            wakeups.is_due.store(true, ordering::Relaxed);
+            let queue = &listeners.work_queue;
+            queue.queue_delayed::<_, AGAIN>(listeners.clone(), msecs_to_jiffies(AGAIN_MS));
+        }
     }
 }
 
@@ -161,7 +336,7 @@ impl Waitable for WaitSet {}
 pub(crate) struct WaitFd<O: Waitable> {
     // Dropped first: nobody listens any more when the object is let go.
     #[pin]
-    listener: Listener<O, Wakeups>,
+    listener: Listener<O, Ear>,
     wakeups: Noted<O>,
     /// The error value read last.
     seen_error: Atomic<u64>,
@@ -170,6 +345,8 @@ pub(crate) struct WaitFd<O: Waitable> {
 /// Wake-ups that the session knows of, as long as this is not dropped.
 struct Noted<O> {
     wakeups: Arc<Wakeups>,
+    /// Those that listen to the same wait queue.
+    listeners: Arc<Listeners>,
     /// The name by which the session knows them, beside the handle of the object.
     number: u64,
     /// The number of the wait queue that they listen to.
@@ -184,14 +361,25 @@ impl<O> Noted<O> {
     fn new(object: Use<Arc<O>>, source: usize, wakeups: Arc<Wakeups>) -> Result<Self> {
         let session = object.session();
         let charge = Quota::charge(session.quota(), estimate::DESCRIPTOR)?;
-        let number = session.note_descriptor(object.handle(), source, wakeups.clone())?;
+        let (number, listeners) =
+            session.note_descriptor(object.handle(), source, wakeups.clone())?;
         Ok(Self {
             wakeups,
+            listeners,
             number,
             source,
             _charge: charge,
             object,
         })
+    }
+
+    /// Returns what is to listen.
+    fn ear(&self) -> Result<Arc<Ear>> {
+        let ear = Ear {
+            wakeups: self.wakeups.clone(),
+            listeners: self.listeners.clone(),
+        };
+        Ok(Arc::new(ear, GFP_KERNEL_ACCOUNT)?)
     }
 }
 
@@ -206,36 +394,29 @@ impl<O> core::ops::Deref for Noted<O> {
 impl<O> Drop for Noted<O> {
     fn drop(&mut self) {
         let object = &self.object;
-        object
-            .session()
-            .forget_descriptor(object.handle(), self.number, self.source);
+        object.session().forget_descriptor(
+            object.handle(),
+            self.number,
+            self.source,
+            &self.listeners,
+        );
     }
 }
 
 impl<O: Waitable> WaitFd<O> {
     /// Creates a file for an object; the answer is that to KFI_GETWAIT.
     pub(crate) fn new_file(object: Use<Arc<O>>, nonblock: bool) -> Result<Answer<AnonymousFile>> {
-        let source = match Listener::<O, Wakeups>::queue_of(&object) {
+        let source = match Listener::<O, Ear>::queue_of(&object) {
             Ok(source) => source,
             Err(error) => return Ok(Err(error)),
         };
-        let work_queue = object.session().queues().wakes.clone();
         // First: what follows is let go in the order of its members, whatever fails.
         let room = UniqueArc::<Self>::new_uninit(GFP_KERNEL_ACCOUNT)?;
-        let wakeups = Arc::pin_init(
-            pin_init!(Wakeups {
-                generation: Atomic::new(0),
-                seen: Atomic::new(0),
-                queue <- WaitQueue::new(c"kfi_shim::WaitFd", static_lock_class!()),
-                work_queue,
-                work <- new_work!("kfi_shim::WaitFd"),
-            }),
-            GFP_KERNEL_ACCOUNT,
-        )?;
+        let wakeups = Arc::pin_init(Wakeups::new(), GFP_KERNEL_ACCOUNT)?;
         // Dropped last, if anything fails: a thread that finds no marks finds no references either.
         let wakeups = Noted::new(object, source, wakeups)?;
         let object: &Arc<O> = &wakeups.object;
-        let listener = match Listener::new(object.clone(), wakeups.wakeups.clone()) {
+        let listener = match Listener::new(object.clone(), wakeups.ear()?) {
             Ok(listener) => listener,
             Err(error) => return Ok(Err(error)),
         };
@@ -282,7 +463,7 @@ impl<O: Waitable> FileOps for WaitFd<O> {
             }
         }
         // Before the values: a change that they miss has a later number.
-        let generation = self.wakeups.generation();
+        let generation = self.wakeups.look();
         let event = self.listener.object().event(generation);
         uaccess::write(buffer, size, &event)?;
         // Relaxed: as for `Wakeups::see`.
