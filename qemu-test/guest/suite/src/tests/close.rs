@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use kfi::uapi::KFI_GETWAITOBJ;
-use kfi::{Caps, CntrAttr, Error, Form, KfiErrno, Kind, Operation, Session, WaitObj, Work};
+use kfi::{bits, Caps, CntrAttr, Error, Form, KfiErrno, Kind, Operation, Session, WaitObj, Work};
 use kfi_host::process::{self, Status};
 use kfi_host::thread;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{Area, End, Pair, LONG};
+use crate::ends::{expect_context, Area, End, Pair, LONG};
 use crate::env::Env;
 use crate::rig::{
     expect_busy, expect_fabric, expect_os, in_threads, is_busy, pin, query, unshare, Rig, Waiter,
 };
 use crate::tests::deferred::queue_all;
+use crate::tests::tagged::look_until_there;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -404,17 +405,25 @@ fn killed_in_any_moment(env: &Env) -> Outcome {
 const LARGE: u64 = 60;
 
 /// Posts messages of a GiB from one end to the other, and receives for all of them: a work queue copies
-/// them one after the other, from and to the same few MiB.
+/// them one after the other, from and to the same few MiB. All have been matched then.
 fn post_large(pair: &Pair) -> Result<Area, Stop> {
     const PIECES: usize = 256;
+    const LAST: u64 = 1;
     let memory = Area::plain(&pair.session, 4 << 20)?;
     let pieces = vec![memory.all(); PIECES];
     for context in 0..LARGE {
-        let send = pair.a.operation(Kind::SEND, Form::V);
+        let send = pair.a.operation(Kind::TSEND, Form::V);
         pair.a.post(&send.segments(&pieces).context(context))?;
-        let receive = Operation::new(Kind::RECV, Form::V).segments(&pieces);
+        let receive = Operation::new(Kind::TRECV, Form::V).segments(&pieces);
         pair.b.post(&receive.context(context))?;
     }
+    // Messages arrive in order, by whatever way: one without a receive comes after those that have one.
+    let last = pair.a.operation(Kind::TSEND, Form::PLAIN);
+    let last = last.segment(memory.part(0, 1)).tag(LAST, 0).context(LARGE);
+    pair.a.post(&last)?;
+    let found = look_until_there(pair, LAST, bits::DISCARD)?;
+    check_eq!(found.tag, LAST);
+    expect_context(&pair.a.tx, LARGE)?;
     Ok(memory)
 }
 
@@ -422,7 +431,7 @@ fn post_large(pair: &Pair) -> Result<Area, Stop> {
 /// complete with an error at the other side.
 fn large_messages_matched(env: &Env) -> Outcome {
     for sender in [true, false] {
-        let pair = Pair::new(env, Caps::MSG)?;
+        let pair = Pair::new(env, Caps::TAGGED)?;
         let memory = post_large(&pair)?;
         let Pair { a, b, far, rig } = pair;
         let (closed, other) = if sender { (a, &b.rx) } else { (b, &a.tx) };
@@ -451,7 +460,7 @@ fn killed_with_large_messages(env: &Env) -> Outcome {
     let (reader, writer) = rustix::pipe::pipe()?;
     let mut child = process::fork(move || {
         let post = || {
-            let pair = Pair::new(env, Caps::MSG)?;
+            let pair = Pair::new(env, Caps::TAGGED)?;
             let memory = post_large(&pair)?;
             Ok::<_, Stop>((memory, pair))
         };

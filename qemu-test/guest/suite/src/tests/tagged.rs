@@ -161,7 +161,7 @@ fn look(tag: u64, ignore: u64, flags: u64) -> Operation {
 }
 
 /// Looks until there is such a message; it may take a while to arrive.
-fn look_until_there(
+pub(crate) fn look_until_there(
     pair: &Pair,
     tag: u64,
     flags: u64,
