@@ -31,7 +31,8 @@ void bench_close_endpoint(struct bench_endpoint *end)
 int bench_open_endpoint(struct bench_endpoint *end)
 {
 	struct kfi_cq_attr cq_attr = { .format = KFI_CQ_FORMAT_CONTEXT, .size = 1024,
-				      .wait_obj = KFI_WAIT_UNSPEC };
+				      .wait_obj = KFI_WAIT_UNSPEC,
+				      .wait_cond = KFI_CQ_COND_THRESHOLD };
 	struct kfi_av_attr av_attr = {};
 	int ret;
 
@@ -119,7 +120,7 @@ int bench_take(struct kfid_cq *cq, u32 count)
 	return 0;
 }
 
-int bench_take_some(struct kfid_cq *cq, u32 most)
+int bench_take_some(struct kfid_cq *cq, u32 least, u32 most)
 {
 	struct kfi_cq_entry entries[BENCH_PORTION];
 	ssize_t got;
@@ -127,6 +128,7 @@ int bench_take_some(struct kfid_cq *cq, u32 most)
 	most = min(most, BENCH_PORTION);
 	got = kfi_cq_read(cq, entries, most);
 	if (got == -KFI_EAGAIN)
-		got = kfi_cq_sread(cq, entries, most, NULL, BENCH_TIMEOUT_MS);
+		got = kfi_cq_sread(cq, entries, most, (void *)(uintptr_t)least,
+				   BENCH_TIMEOUT_MS);
 	return got;
 }

@@ -69,6 +69,6 @@ void bench_close_link(struct bench_link *l);
 int bench_take(struct kfid_cq *cq, u32 count);
 
 /* Waits for completions; returns how many it has taken, up to @most, or an error. */
-int bench_take_some(struct kfid_cq *cq, u32 most);
+int bench_take_some(struct kfid_cq *cq, u32 least, u32 most);
 
 #endif /* _KFI_BENCH_LINK_H_ */
