@@ -371,7 +371,9 @@ struct kfi_cq_err_entry {
  * enum kfi_cq_wait_cond - what the cond argument of kfi_cq_sread() is
  * @KFI_CQ_COND_NONE: nothing, it is ignored
  * @KFI_CQ_COND_THRESHOLD: a number, cast to a pointer: entries to wait for. A
- *   hint: fewer may be returned
+ *   hint: fewer are returned if @count, or the queue, has no room for so many,
+ *   if an error lies among them, and if something else ends the wait. Until
+ *   then they are there for other readers
  */
 enum kfi_cq_wait_cond {
 	KFI_CQ_COND_NONE,

@@ -144,20 +144,50 @@ impl WaitQueue {
         self.wait_as(state, deadline, condition)
     }
 
+    /// As [`Self::wait_until`], but a wake-up before `condition` holds costs no more than to ask it: the thread
+    /// goes on to sleep.
+    ///
+    /// `condition` is asked by whoever wakes, too, under the lock of the queue: from any context.
+    #[allow(dead_code, reason = "not every module has queues")]
+    pub fn wait_until_due<C: Fn() -> bool + Sync>(
+        &self,
+        deadline: Deadline,
+        condition: &C,
+    ) -> Wakeup {
+        let waiter = DueWaiter {
+            entry: Opaque::uninit(),
+            condition,
+        };
+        let state = kernel::task::TASK_INTERRUPTIBLE;
+        self.wait_with(state, deadline, condition, &waiter.entry, |entry| {
+            // SAFETY: `entry` is that of `waiter`, initialised and in no queue yet.
+            unsafe { (*entry).func = Some(DueWaiter::<C>::wake_callback) };
+        })
+    }
+
     /// Sleeps in `state`, as [`Self::wait_until`] says.
-    fn wait_as(
+    fn wait_as(&self, state: c_int, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
+        let entry = Opaque::uninit();
+        self.wait_with(state, deadline, condition, &entry, |_| ())
+    }
+
+    /// As [`Self::wait_as`], with an entry that is yet to be initialised, and is changed by `change` then.
+    #[inline]
+    fn wait_with(
         &self,
         state: c_int,
         deadline: Deadline,
         mut condition: impl FnMut() -> bool,
+        entry: &Opaque<bindings::wait_queue_entry>,
+        change: impl FnOnce(*mut bindings::wait_queue_entry),
     ) -> Wakeup {
         kernel::task::might_sleep();
         if condition() {
             return Wakeup::NotNeeded;
         }
-        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
-        // SAFETY: `entry` is valid memory that stays in place until `finish_wait` below.
+        // SAFETY: `entry` is valid memory that stays in place until `finish_wait` below, as it is borrowed.
         unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        change(entry.get());
         let mut expired = false;
         let ret = loop {
             // SAFETY: `self` is initialised by the type invariants, `entry` by the call above.
@@ -177,5 +207,37 @@ impl WaitQueue {
         // SAFETY: As above. Nothing refers to `entry` any more afterwards.
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
         ret
+    }
+}
+
+/// A thread that waits in [`WaitQueue::wait_until_due`].
+#[repr(C)]
+struct DueWaiter<'a, C> {
+    /// First, as C knows the waiter by it.
+    entry: Opaque<bindings::wait_queue_entry>,
+    condition: &'a C,
+}
+
+impl<C: Fn() -> bool + Sync> DueWaiter<'_, C> {
+    /// Wakes the thread if its condition holds.
+    ///
+    /// # Safety
+    ///
+    /// `entry` must be that of a `DueWaiter<C>` in a wait queue whose lock is held.
+    unsafe extern "C" fn wake_callback(
+        entry: *mut bindings::wait_queue_entry,
+        mode: c_uint,
+        flags: c_int,
+        key: *mut c_void,
+    ) -> c_int {
+        // SAFETY: The waiter begins with its entry, and stays as long as that is in the queue. The condition may
+        // be asked from any thread.
+        let is_due = unsafe { ((*entry.cast::<Self>()).condition)() };
+        if !is_due {
+            return 0;
+        }
+        // SAFETY: `entry` is valid, and in a queue whose lock is held, by the safety requirements. It is not looked
+        // at any more.
+        unsafe { bindings::autoremove_wake_function(entry, mode, flags, key) }
     }
 }

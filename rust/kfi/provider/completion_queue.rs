@@ -73,14 +73,21 @@ unsafe impl Class for CompletionQueueClass {
 pub struct CompletionQueueData {
     /// The format of the entries.
     format: CompletionFormat,
+    /// What the condition of a read that sleeps is.
+    wait_cond: WaitCondition,
     handler: Handler<unsafe extern "C" fn(*mut bindings::kfid_cq, *mut c_void)>,
 }
 
 impl CompletionQueueData {
-    /// Of a queue with entries of a format and a handler, if it has one.
-    pub(super) fn new(format: CompletionFormat, handler: bindings::kfi_comp_handler) -> Self {
+    /// Of a queue with such attributes and a handler, if it has one.
+    pub(super) fn new(
+        format: CompletionFormat,
+        wait_cond: WaitCondition,
+        handler: bindings::kfi_comp_handler,
+    ) -> Self {
         Self {
             format,
+            wait_cond,
             handler: Handler::new(handler),
         }
     }
@@ -88,7 +95,38 @@ impl CompletionQueueData {
 
 impl Default for CompletionQueueData {
     fn default() -> Self {
-        Self::new(CompletionFormat::Context, None)
+        Self::new(CompletionFormat::Context, WaitCondition::None, None)
+    }
+}
+
+/// What the condition of a read that sleeps is (`enum kfi_cq_wait_cond`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum WaitCondition {
+    /// Nothing.
+    None,
+    /// A number, as a pointer: of entries.
+    Threshold,
+}
+
+impl WaitCondition {
+    /// Returns for how many entries a reader with room for `room` waits, at least one.
+    fn entries(self, cond: *const c_void, room: usize) -> usize {
+        match self {
+            Self::None => 1,
+            Self::Threshold => cond.addr().clamp(1, room.max(1)),
+        }
+    }
+}
+
+impl TryFrom<bindings::kfi_cq_wait_cond> for WaitCondition {
+    type Error = Error;
+
+    fn try_from(raw: bindings::kfi_cq_wait_cond) -> Result<Self> {
+        match raw {
+            bindings::KFI_CQ_COND_NONE => Ok(Self::None),
+            bindings::KFI_CQ_COND_THRESHOLD => Ok(Self::Threshold),
+            _ => Err(EINVAL),
+        }
     }
 }
 
@@ -325,6 +363,7 @@ pub struct CompletionBuffer<'a> {
     src_addr: *mut bindings::kfi_addr_t,
     capacity: usize,
     len: usize,
+    threshold: usize,
     format: CompletionFormat,
     _lifetime: PhantomData<&'a mut c_void>,
 }
@@ -339,7 +378,7 @@ impl CompletionBuffer<'_> {
         let format = CompletionFormat::Context;
         let (buf, count) = (contexts.as_mut_ptr().cast(), contexts.len());
         // SAFETY: An entry of that format is a pointer, which is as large as a number.
-        let ret = unsafe { read_into(format, buf, count, ptr::null_mut(), read) };
+        let ret = unsafe { read_into(format, buf, count, ptr::null_mut(), 1, read) };
         usize::try_from(ret).map_err(|_| Error::from_errno(ret as c_int))
     }
 
@@ -351,6 +390,12 @@ impl CompletionBuffer<'_> {
     /// Returns the number of completions in it.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns for how many completions a reader that sleeps waits (`KFI_CQ_COND_THRESHOLD`): at least one, and no
+    /// more than there is room for. A hint.
+    pub fn threshold(&self) -> usize {
+        self.threshold
     }
 
     /// Writes an entry behind those that are there.
@@ -439,7 +484,7 @@ pub trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     /// Takes the first error out, or shows it if that is asked for; `EAGAIN` if none comes first.
     fn readerr(&self, buffer: &mut ErrorBuffer<'_>) -> Result;
 
-    /// As [`Self::read`], but sleeps while there is nothing.
+    /// As [`Self::read`], but sleeps while there is nothing, or less than [`CompletionBuffer::threshold`].
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
         let _ = (this, buffer, timeout);
         Err(ENOSYS)
@@ -474,6 +519,8 @@ pub struct CompletionQueueAttr<'a> {
     pub flags: u64,
     /// The format of the entries.
     pub format: CompletionFormat,
+    /// What the condition of a read that sleeps is; a buffer knows it ([`CompletionBuffer::threshold`]).
+    pub wait_cond: WaitCondition,
     /// How threads want to wait.
     pub wait: WaitAttr<'a>,
     /// Whether there is a handler, for [`call_completion_handler`].
@@ -489,6 +536,7 @@ impl Default for CompletionQueueAttr<'_> {
             size: 0,
             flags: 0,
             format: CompletionFormat::Context,
+            wait_cond: WaitCondition::None,
             wait: WaitAttr::Unspec,
             has_handler: false,
             affinity: None,
@@ -513,14 +561,11 @@ impl CompletionQueueAttr<'_> {
                 ..Self::default()
             });
         };
-        // The condition is a hint for the wait object, but must be one that exists.
-        if attr.wait_cond > bindings::KFI_CQ_COND_THRESHOLD {
-            return Err(EINVAL);
-        }
         Ok(Self {
             size: attr.size,
             flags: attr.flags,
             format: CompletionFormat::try_from(attr.format)?,
+            wait_cond: WaitCondition::try_from(attr.wait_cond)?,
             // SAFETY: By the safety requirements.
             wait: unsafe { WaitAttr::from_raw(attr.wait_obj, attr.wait_set) }?,
             has_handler: handler.is_some(),
@@ -554,6 +599,7 @@ unsafe fn read_into(
     buf: *mut c_void,
     count: usize,
     src_addr: *mut bindings::kfi_addr_t,
+    threshold: usize,
     read: impl FnOnce(&mut CompletionBuffer<'_>) -> Result,
 ) -> isize {
     from_result(|| {
@@ -565,6 +611,7 @@ unsafe fn read_into(
             src_addr,
             capacity: count,
             len: 0,
+            threshold,
             format,
             _lifetime: PhantomData,
         };
@@ -604,7 +651,7 @@ unsafe extern "C" fn readfrom_callback<T: CompletionQueueOps>(
     let this = unsafe { Fid::<T>::borrow(cq) };
     // SAFETY: By the safety requirements.
     unsafe {
-        read_into(this.data().format, buf, count, src_addr, |buffer| {
+        read_into(this.data().format, buf, count, src_addr, 1, |buffer| {
             T::read(this, buffer)
         })
     }
@@ -670,7 +717,7 @@ unsafe extern "C" fn sreadfrom_callback<T: CompletionQueueOps>(
     buf: *mut c_void,
     count: usize,
     src_addr: *mut bindings::kfi_addr_t,
-    _cond: *const c_void,
+    cond: *const c_void,
     timeout: c_int,
 ) -> isize {
     // Close waits for this section, so that the queue stays until it is held.
@@ -678,12 +725,13 @@ unsafe extern "C" fn sreadfrom_callback<T: CompletionQueueOps>(
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(cq) };
     let format = this.data().format;
+    let threshold = this.data().wait_cond.entries(cond, count);
     // A queue with a thread in here cannot be closed.
     let hold = Hold::new(this);
     drop(section);
     // SAFETY: By the safety requirements.
     unsafe {
-        read_into(format, buf, count, src_addr, |buffer| {
+        read_into(format, buf, count, src_addr, threshold, |buffer| {
             let hold = hold?;
             // Nobody waits for none.
             if buffer.is_full() {
@@ -871,7 +919,10 @@ mod tests {
     fn handler_is_called_while_the_queue_is_open() -> Result {
         is_called_while_open(
             || Queue,
-            || CompletionQueueData::new(CompletionFormat::Context, Some(count)),
+            || {
+                let format = CompletionFormat::Context;
+                CompletionQueueData::new(format, WaitCondition::None, Some(count))
+            },
             call_completion_handler,
         )
     }

@@ -495,7 +495,7 @@ unsafe extern "C" fn cq_open_callback<T: DomainOps>(
         open_into(cq, || {
             let wanted = CompletionQueueAttr::from_raw(attr, comp_handler)?;
             let format = wanted.format;
-            let data = CompletionQueueData::new(format, comp_handler);
+            let data = CompletionQueueData::new(format, wanted.wait_cond, comp_handler);
             let opening = Opening::new(Context::from_raw(context), data);
             let opened = T::cq_open(this, wanted, opening)?;
             if let Some(attr) = attr.as_mut() {

@@ -60,14 +60,19 @@ pub use ring::Ring;
 
 /// The first entries of a queue, which may be taken without its lock.
 pub trait Front: Send + Sync {
-    /// Returns whether there are some. What was done before they were added comes before that.
-    fn is_ready(&self) -> bool;
+    /// Returns how many there are. What was done before they were added comes before that.
+    fn len(&self) -> usize;
+
+    /// Returns whether there are some, as [`Self::len`].
+    fn is_ready(&self) -> bool {
+        self.len() != 0
+    }
 }
 
 /// None is taken without the lock.
 impl Front for () {
-    fn is_ready(&self) -> bool {
-        false
+    fn len(&self) -> usize {
+        0
     }
 }
 
@@ -87,6 +92,11 @@ pub trait Entries: Send + Unpin {
 
     /// Returns whether there is something to read that is not taken without the lock.
     fn is_ready_behind(&self) -> bool;
+
+    /// Returns whether one of those that may be taken without the lock is an error, so that they may not.
+    fn has_error(&self) -> bool {
+        false
+    }
 }
 
 /// There are entries that are not taken without the lock.
@@ -98,6 +108,9 @@ const READY: u32 = 2;
 /// An entry may be about to be added, of which others learn elsewhere before: whoever finds none looks with the
 /// lock.
 const COMING: u32 = 4;
+
+/// An error lies among the entries at the front.
+const FAILED: u32 = 8;
 
 /// Wait sets that queues are members of. All are called from any context, hard interrupts included, and
 /// must not sleep.
@@ -132,7 +145,7 @@ pub struct Queue<T: Entries, S: WaitSetOps = Absent<WaitSetClass>> {
     #[pin]
     entries: SpinLockIrq<T>,
     front: T::Front,
-    /// Whether there are entries: [`BEHIND`], [`READY`], [`COMING`].
+    /// Whether there are entries: [`BEHIND`], [`READY`], [`COMING`], [`FAILED`].
     ready: Atomic<u32>,
     /// How often the threads that wait were asked to give up.
     signals: Atomic<u64>,
@@ -169,6 +182,13 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         self.ready.load(ordering::Acquire) & (BEHIND | COMING) != 0 || self.front.is_ready()
     }
 
+    /// Returns whether a thread that waits for so many entries, at least one, is to read: there are as many, or no
+    /// reader gets as many at once, as some are not at the front, or an error is among them.
+    fn has(&self, count: usize) -> bool {
+        // Acquire: as in `is_ready`.
+        self.ready.load(ordering::Acquire) & (BEHIND | FAILED) != 0 || self.front.len() >= count
+    }
+
     /// Returns the entries that may be taken without the lock, if they may be of this queue. The caller is not to
     /// be preempted from when it takes one until it has dealt with what that is for others.
     pub fn front(&self) -> Option<&T::Front> {
@@ -184,6 +204,9 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
     fn update(&self, entries: &T) {
         let set = self.source.set();
         let mut ready = if entries.is_ready_behind() { BEHIND } else { 0 };
+        if entries.has_error() {
+            ready |= FAILED;
+        }
         if set.is_some() && entries.is_ready() {
             ready |= READY;
         }
@@ -259,38 +282,54 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
 
     /// Runs `read` until it returns something else than `EAGAIN`.
     ///
+    /// With a `count` above one it sleeps until there are so many entries, or something that ends a read; what there is
+    /// is read when the wait ends otherwise.
+    ///
     /// `EAGAIN` when asked to give up, `ETIMEDOUT`, `EINTR`.
     pub fn read_blocking<R>(
         &self,
         timeout: Timeout,
+        count: usize,
         mut read: impl FnMut() -> Result<R>,
     ) -> Result<R> {
         self.source.check()?;
         let deadline = timeout.deadline();
         // Relaxed: only compared.
         let signals = self.signals.load(ordering::Relaxed);
+        let signalled = || self.signals.load(ordering::Acquire) != signals;
+        let is_due = || self.has(count) || signalled();
+        let some = count > 1;
+        // How the wait has ended without as many as were wanted.
+        let mut ended = (timeout == Timeout::Millis(0)).then_some(ETIMEDOUT);
         loop {
-            match read() {
-                Err(error) if error == EAGAIN => (),
-                ret => return ret,
-            }
-            if timeout == Timeout::Millis(0) {
-                return Err(ETIMEDOUT);
-            }
-            let signalled = || self.signals.load(ordering::Acquire) != signals;
-            let wakeup = self
-                .source
-                .queue()
-                .wait_until(deadline, || self.is_ready() || signalled());
-            if !self.is_ready() {
-                match wakeup {
-                    Wakeup::NotNeeded | Wakeup::Woken if signalled() => return Err(EAGAIN),
-                    // Another thread was faster.
-                    Wakeup::NotNeeded | Wakeup::Woken => (),
-                    Wakeup::Expired => return Err(ETIMEDOUT),
-                    Wakeup::Interrupted => return Err(EINTR),
+            if !some || ended.is_some() || self.has(count) {
+                match read() {
+                    Err(error) if error == EAGAIN => (),
+                    ret => return ret,
                 }
             }
+            if let Some(error) = ended {
+                return Err(error);
+            }
+            let wakeup = match some {
+                // Whoever adds an entry need not ask whether it is the last one that was missing.
+                false => self.source.queue().wait_until(deadline, is_due),
+                true => self.source.queue().wait_until_due(deadline, &is_due),
+            };
+            if self.has(count) {
+                continue;
+            }
+            let error = match wakeup {
+                Wakeup::NotNeeded | Wakeup::Woken if signalled() => EAGAIN,
+                // Another thread was faster.
+                Wakeup::NotNeeded | Wakeup::Woken => continue,
+                Wakeup::Expired => ETIMEDOUT,
+                Wakeup::Interrupted => EINTR,
+            };
+            if !some {
+                return Err(error);
+            }
+            ended = Some(error);
         }
     }
 
@@ -345,7 +384,7 @@ mod tests {
 
     /// Waits for an entry.
     fn wait(queue: &Queue<Ring<u32>>, timeout: Timeout) -> Result<u32> {
-        queue.read_blocking(timeout, || queue.take(Ring::pop).ok_or(EAGAIN))
+        queue.read_blocking(timeout, 1, || queue.take(Ring::pop).ok_or(EAGAIN))
     }
 
     #[test]
@@ -370,7 +409,7 @@ mod tests {
         // One that comes before is not for those that come later.
         queue.signal();
         let mut rounds = 0;
-        let ended = queue.read_blocking(Timeout::Infinite, || -> Result {
+        let ended = queue.read_blocking(Timeout::Infinite, 1, || -> Result {
             rounds += 1;
             queue.signal();
             Err(EAGAIN)

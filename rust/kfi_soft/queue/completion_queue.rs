@@ -543,9 +543,11 @@ impl CompletionQueueOps for CompletionQueue {
 
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
         kernel::task::might_sleep();
+        // More are never in the ring, and what comes then is behind it, which ends the wait.
+        let count = buffer.threshold().min(this.size).min(MAX_RING);
         let ret = this
             .queue
-            .read_blocking(timeout, || this.read_entries(buffer));
+            .read_blocking(timeout, count, || this.read_entries(buffer));
         Self::arm_after(this, ret)
     }
 

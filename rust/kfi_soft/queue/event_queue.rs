@@ -285,7 +285,7 @@ impl EventQueueOps for EventQueue {
         kernel::task::might_sleep();
         let ret = this
             .queue
-            .read_blocking(timeout, || this.read_event(len, peek));
+            .read_blocking(timeout, 1, || this.read_event(len, peek));
         Self::arm_after(this, ret)
     }
 }

@@ -49,6 +49,21 @@ pub fn until_asleep(process: Pid, thread: Pid) -> io::Result<bool> {
     }
 }
 
+/// How often a thread of this process has gone to sleep; `None` if the kernel does not count that.
+pub fn voluntary_switches(thread: Pid) -> io::Result<Option<u64>> {
+    let thread = thread.as_raw_nonzero();
+    let status = fs::read_to_string(format!("/proc/self/task/{thread}/status"))?;
+    Ok(parse_voluntary_switches(&status))
+}
+
+/// The count out of a `status` file of proc(5).
+fn parse_voluntary_switches(status: &str) -> Option<u64> {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+        .and_then(|count| count.trim().parse().ok())
+}
+
 /// Lets others run, in a loop that looks for what they do. A yield would not do
 /// on a busy kernel without preemption: it comes back at once, for a whole slice.
 pub fn relax() {
@@ -89,6 +104,13 @@ mod tests {
         assert_eq!(parse_state("12 (a) b) S 1 2"), Some('S'));
         assert_eq!(parse_state("12 (kfi-suite) R 1 2"), Some('R'));
         assert_eq!(parse_state(""), None);
+    }
+
+    #[test]
+    fn sleeps_of_a_thread() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(parse_voluntary_switches(status), Some(17));
+        assert_eq!(parse_voluntary_switches("Name:\tx\n"), None);
     }
 
     #[test]

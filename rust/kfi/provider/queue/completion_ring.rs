@@ -123,6 +123,17 @@ impl Shared {
         (head, end.wrapping_sub(head).cast_signed() > 0)
     }
 
+    /// Returns how many entries there are, none that are not any more. As of [`Self::first`], an older end is none
+    /// behind the head.
+    #[inline]
+    fn len(&self) -> usize {
+        // Acquire: the end is not older than this head, and so not taken for one far behind it.
+        let head = self.head.load(ordering::Acquire);
+        // Acquire: as in `first`.
+        let end = self.end.load(ordering::Acquire);
+        usize::try_from(end.wrapping_sub(head).cast_signed()).unwrap_or(0)
+    }
+
     /// Moves the head behind the entry with a number; `false` if that is not the first one any more.
     #[inline]
     fn pass(&self, number: usize) -> bool {
@@ -172,6 +183,11 @@ impl Taker {
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.0.first().1
+    }
+
+    /// Returns how many entries there are; some may be taken meanwhile.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 }
 

@@ -296,6 +296,10 @@ impl Completions {
 }
 
 impl Front for Option<Taker> {
+    fn len(&self) -> usize {
+        self.as_ref().map_or(0, Taker::len)
+    }
+
     fn is_ready(&self) -> bool {
         self.as_ref().is_some_and(Taker::is_ready)
     }
@@ -324,6 +328,10 @@ impl Entries for Completions {
 
     fn is_ready_behind(&self) -> bool {
         !self.backlog.is_empty() || self.overrun.is_some()
+    }
+
+    fn has_error(&self) -> bool {
+        !self.failures.is_empty()
     }
 }
 

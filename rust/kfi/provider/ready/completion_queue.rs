@@ -147,8 +147,10 @@ impl<D: DomainOps> CompletionQueueOps for CompletionQueue<D> {
 
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
         kernel::task::might_sleep();
+        // More are never there.
+        let count = buffer.threshold().min(this.size);
         this.queue
-            .read_blocking(timeout, || this.read_entries(buffer))
+            .read_blocking(timeout, count, || this.read_entries(buffer))
     }
 
     fn signal(&self) -> Result {

@@ -30,8 +30,11 @@ tests! {
     "cq-bad-entries" ["kfi_shim.h"] completions::cq_bad_entries;
     "cq-sread" ["kfi_shim.h"] completions::cq_sread;
     "cq-sread-timeouts" ["kfi_shim.h"] completions::cq_sread_timeouts;
+    "cq-sread-threshold" ["kfi_eq.h"] completions::cq_sread_threshold;
+    "cq-sread-threshold-ends" ["kfi_eq.h"] completions::cq_sread_threshold_ends;
     "cq-signal" ["kfi_shim.h"] completions::cq_signal;
     alone "cq-readers-share" ["kfi_shim.h"] completions::cq_readers_share;
+    alone "cq-thresholds-beside-writers" ["kfi_eq.h"] completions::cq_thresholds_beside_writers;
     "eq-order" ["kfi_shim.h"] events::eq_order;
     "eq-attributes" ["kfi_shim.h"] events::eq_attributes;
     "eq-sizes" ["kfi_shim.h"] events::eq_sizes;

@@ -96,12 +96,8 @@ fn zero_timeout(env: &Env) -> Outcome {
 }
 
 fn voluntary_switches() -> Result<u64, Stop> {
-    let status = std::fs::read_to_string("/proc/thread-self/status")?;
-    let switches = status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
-        .ok_or_else(|| Stop::Skip("the kernel does not count sleeps".to_owned()))?;
-    Ok(switches.trim().parse()?)
+    thread::voluntary_switches(thread::id())?
+        .ok_or_else(|| Stop::Skip("the kernel does not count sleeps".to_owned()))
 }
 
 fn never_early(env: &Env) -> Outcome {

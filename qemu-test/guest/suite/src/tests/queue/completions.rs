@@ -2,20 +2,21 @@
 
 //! Completion queues.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kfi::uapi;
 use kfi::{
     Completion, CompletionError, CompletionQueue, CqAttr, CqFormat, Error, KfiErrno, WaitObj,
 };
-use kfi_host::signal;
+use kfi_host::{signal, thread};
 use rand::RngExt;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{open_cq, open_eq};
-use crate::check::Outcome;
+use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::raw::{self, BAD_ADDRESSES};
 use crate::rig::{expect_fabric, expect_os, in_threads, pin, Rig};
@@ -28,6 +29,10 @@ fn failed(err: i32) -> CompletionError {
         err,
         ..CompletionError::default()
     }
+}
+
+fn contexts(entries: Vec<Completion>) -> Vec<u64> {
+    entries.iter().map(|entry| entry.op_context).collect()
 }
 
 pub(super) fn cq_formats(env: &Env) -> Outcome {
@@ -157,10 +162,6 @@ pub(super) fn cq_order(env: &Env) -> Outcome {
 
     // An error is not read before its time, and neither is anything behind it.
     expect_fabric(cq.read_err(), KfiErrno::EAGAIN)?;
-    let contexts = |entries: Vec<Completion>| {
-        let contexts = entries.iter().map(|entry| entry.op_context);
-        contexts.collect::<Vec<_>>()
-    };
     check_eq!(contexts(cq.read(64)?), [1, 2]);
     for err in [10, 11] {
         for _ in 0..2 {
@@ -350,6 +351,179 @@ pub(super) fn cq_sread_timeouts(env: &Env) -> Outcome {
         expect_fabric(eq.sread_ms(1, timeout), KfiErrno::ETIMEDOUT)?;
         let took = start.elapsed();
         check!(took >= least, "{timeout} ms have passed after {took:?}");
+    }
+    Ok(())
+}
+
+/// A queue whose readers may wait for more than one entry.
+fn open_with_threshold(rig: &Rig, attr: CqAttr) -> Result<Arc<CompletionQueue>, Stop> {
+    let attr = attr.wait_cond(uapi::KFI_CQ_COND_THRESHOLD);
+    Ok(Arc::new(rig.domain.completion_queue(&attr)?))
+}
+
+/// Waits for so many entries, without end.
+fn asleep_for(
+    cq: &Arc<CompletionQueue>,
+    room: usize,
+    threshold: u64,
+) -> Result<Sleeper<kfi::Result<Vec<Completion>>>, Stop> {
+    let cq = cq.clone();
+    Sleeper::asleep(move || cq.sread_cond(room, threshold, -1))
+}
+
+pub(super) fn cq_sread_threshold(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    for wait_obj in [WaitObj::UNSPEC, WaitObj::QUEUE] {
+        let cq = open_with_threshold(&rig, CqAttr::new().wait_obj(wait_obj))?;
+        let reader = asleep_for(&cq, 8, 3)?;
+        let before = thread::voluntary_switches(reader.tid())?;
+        cq.write(&completion(1))?;
+        cq.write(&completion(2))?;
+        check!(reader.sleeps()?, "woken by the second entry");
+        // They are there for others.
+        check_eq!(drain(&cq)?, [1, 2]);
+        for context in [3, 4] {
+            cq.write(&completion(context))?;
+        }
+        check!(reader.sleeps()?, "woken by entries that are gone");
+        let after = thread::voluntary_switches(reader.tid())?;
+        check_eq!(after, before, "a thread that is not due runs");
+        cq.write(&completion(5))?;
+        check_eq!(contexts(reader.join()?.0?), [3, 4, 5]);
+
+        // As many as there is room for are enough, and as many as there are.
+        let reader = asleep_for(&cq, 2, u64::MAX)?;
+        cq.write(&completion(1))?;
+        check!(reader.sleeps()?, "woken by the first entry");
+        cq.write(&completion(2))?;
+        check_eq!(contexts(reader.join()?.0?), [1, 2]);
+        for context in [1, 2, 3, 4] {
+            cq.write(&completion(context))?;
+        }
+        check_eq!(contexts(cq.sread_cond(8, 3, -1)?), [1, 2, 3, 4]);
+        for none in [0, 1] {
+            let reader = asleep_for(&cq, 8, none)?;
+            cq.write(&completion(1))?;
+            check_eq!(contexts(reader.join()?.0?), [1]);
+        }
+
+        // Readers with thresholds of their own.
+        let (many, few) = (asleep_for(&cq, 8, 4)?, asleep_for(&cq, 8, 2)?);
+        cq.write(&completion(1))?;
+        check!(many.sleeps()? && few.sleeps()?, "woken by the first entry");
+        cq.write(&completion(2))?;
+        check_eq!(contexts(few.join()?.0?), [1, 2]);
+        check!(many.sleeps()?, "woken by what another has read");
+        for context in [3, 4, 5, 6] {
+            cq.write(&completion(context))?;
+        }
+        check_eq!(contexts(many.join()?.0?), [3, 4, 5, 6]);
+    }
+
+    // A full queue is enough.
+    let cq = open_with_threshold(&rig, CqAttr::new().size(2))?;
+    let reader = asleep_for(&cq, 8, 8)?;
+    cq.write(&completion(1))?;
+    cq.write(&completion(2))?;
+    check_eq!(contexts(reader.join()?.0?), [1, 2]);
+
+    // Without that condition the argument says nothing.
+    let cq = open_cq(&rig)?;
+    let reader = asleep_for(&cq, 8, 3)?;
+    cq.write(&completion(1))?;
+    check_eq!(contexts(reader.join()?.0?), [1]);
+    Ok(())
+}
+
+/// A thread that waits for several entries finds them, however they come. Each writer adds an entry, fully
+/// ordered, before it looks for threads that wait, and these are listed, fully ordered, before they count:
+/// the writer of the entry that makes the number full finds the thread, and counts under the lock of the
+/// wait queue, behind all that others have added before they had that.
+pub(super) fn cq_thresholds_beside_writers(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    for wait_obj in [WaitObj::UNSPEC, WaitObj::QUEUE] {
+        let cq = open_with_threshold(&rig, CqAttr::new().wait_obj(wait_obj))?;
+        let each = env.scaled(10_000, 500);
+        let taken = in_threads([0_usize, 1, 2], |who| -> Result<u64, Stop> {
+            let mut rng = env.rng();
+            if who < 2 {
+                pin(who)?;
+                let mut sent = 0;
+                while sent < each {
+                    match cq.write(&completion(1)) {
+                        Ok(()) => sent += 1,
+                        // Full, and the reader is to run.
+                        Err(Error::Fabric(KfiErrno::ENOSPC)) => thread::relax(),
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                return Ok(0);
+            }
+            let mut left = 2 * each;
+            while left != 0 {
+                let threshold = rng.random_range(1..=left.min(8));
+                let taken = contexts(cq.sread_cond(8, threshold, -1)?).len() as u64;
+                check!(
+                    taken >= threshold,
+                    "{taken} entries in place of {threshold}"
+                );
+                left -= taken;
+            }
+            Ok(2 * each)
+        })?;
+        check_eq!(taken, [0, 0, 2 * each]);
+        check_eq!(drain(&cq)?.len(), 0);
+    }
+    Ok(())
+}
+
+/// What there is is returned when something else ends the wait.
+pub(super) fn cq_sread_threshold_ends(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let cq = open_with_threshold(&rig, CqAttr::new())?;
+    for timeout in [0, 1, 20] {
+        expect_fabric(cq.sread_cond(8, 3, timeout), KfiErrno::ETIMEDOUT)?;
+        cq.write(&completion(1))?;
+        check_eq!(contexts(cq.sread_cond(8, 3, timeout)?), [1]);
+    }
+
+    // An error, behind what comes before it, and at once if it is there.
+    let reader = asleep_for(&cq, 8, 5)?;
+    cq.write(&completion(1))?;
+    check!(reader.sleeps()?, "woken by the first entry");
+    cq.write_err(&failed(5))?;
+    check_eq!(contexts(reader.join()?.0?), [1]);
+    cq.write(&completion(2))?;
+    expect_fabric(cq.sread_cond(8, 5, -1), KfiErrno::EAVAIL)?;
+    check_eq!(cq.read_err()?.err, 5);
+    let reader = asleep_for(&cq, 8, 5)?;
+    cq.write_err(&failed(6))?;
+    check_eq!(contexts(reader.join()?.0?), [2]);
+    check_eq!(cq.read_err()?.err, 6);
+
+    for entries in [0, 1] {
+        let reader = asleep_for(&cq, 8, 3)?;
+        for _ in 0..entries {
+            cq.write(&completion(1))?;
+        }
+        cq.signal()?;
+        match entries {
+            0 => expect_fabric(reader.join()?.0, KfiErrno::EAGAIN)?,
+            _ => check_eq!(contexts(reader.join()?.0?), [1]),
+        }
+    }
+
+    signal::count(Signal::USR1, true)?;
+    for entries in [0, 1] {
+        let reader = asleep_for(&cq, 8, 3)?;
+        for _ in 0..entries {
+            cq.write(&completion(1))?;
+        }
+        signal::send_to_thread(reader.tid(), Signal::USR1)?;
+        match entries {
+            0 => expect_fabric(reader.join()?.0, KfiErrno::EINTR)?,
+            _ => check_eq!(contexts(reader.join()?.0?), [1]),
+        }
     }
     Ok(())
 }
