@@ -4,6 +4,7 @@
  * the order in which those that become due at once are posted.
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/slab.h>
 #include <linux/stop_machine.h>
 #include <linux/string.h>
@@ -110,6 +111,61 @@ static void scribbled_context(struct test *t)
 	pair_close(t, &a, &b);
 close:
 	close_fid(t, &cntr->fid);
+}
+
+#define MOVED (32U << 20)
+
+/*
+ * Two operations with one context: one that may be too far to be cancelled, as
+ * its bytes are being moved, and one that is pending. Two calls cancel both, as
+ * far as that is possible.
+ */
+static void pending_beside_ending(struct test *t)
+{
+	struct kfi_triggered_context context;
+	u8 *from = kvzalloc(MOVED, GFP_KERNEL), *to = kvzalloc(MOVED, GFP_KERNEL);
+	struct kfid_cntr *cntr = NULL;
+	unsigned int round, i, cancelled, good = 0;
+	struct end a, b;
+
+	if (expect_true(t, from && to))
+		cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!cntr)
+		goto free;
+	for (round = 0; round < 20 && !t->failed; round++) {
+		if (!pair_open(t, &a, &b, NULL, NULL))
+			break;
+		context = due_at(cntr, 1);
+		expect(t, send_triggered(&a, from, 8, &context), 0);
+		expect(t, kfi_recv(b.ep, to, MOVED, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+		expect(t, kfi_send(a.ep, from, MOVED, NULL, a.peer, &context), 0);
+		/* A work queue may have begun by then, or not. */
+		udelay(round * 100);
+		expect(t, kfi_cancel(&a.ep->fid, &context), 0);
+		/* If the long one is gone by now there is none left. */
+		kfi_cancel(&a.ep->fid, &context);
+		for (i = cancelled = 0; i < 2 && !t->failed; i++) {
+			struct kfi_cq_tagged_entry entry;
+			struct kfi_cq_err_entry error = {};
+			ssize_t ret = kfi_cq_sread(a.tx_cq, &entry, 1, NULL, SOON);
+
+			if (ret == 1) {
+				good++;
+			} else if (expect(t, ret, -KFI_EAVAIL) &&
+				   expect(t, kfi_cq_readerr(a.tx_cq, &error, 0), 1)) {
+				expect(t, error.err, KFI_ECANCELED);
+				cancelled++;
+			}
+		}
+		expect_true(t, cancelled >= 1);
+		expect(t, kfi_cancel(&a.ep->fid, &context), -KFI_ENOENT);
+		pair_close(t, &a, &b);
+	}
+	say(t, "%u of %u were moved", good, round);
+	close_fid(t, &cntr->fid);
+free:
+	kvfree(from);
+	kvfree(to);
 }
 
 /* All by one addition: the messages are sent, and so arrive, in the order of the thresholds. */
@@ -442,6 +498,7 @@ close:
 const struct test_case trigger_tests[] = {
 	{ "trigger/larger-context", "R-TRIG-8", larger_context },
 	{ "trigger/scribbled-context", "R-TRIG-9", scribbled_context },
+	{ "trigger/pending-beside-ending", "R-TRIG-26", pending_beside_ending },
 	{ "trigger/cancelled-when-fired", "R-TRIG-26", cancelled_when_fired },
 	{ "trigger/closed-when-fired", "R-CLOSE-2 R-CLOSE-4", closed_when_fired },
 	{ "trigger/wrong-condition", "R-TRIG-7", wrong_condition },

@@ -122,6 +122,7 @@ use crate::{
         },
         transmitter::{
             self,
+            CancelledBegun,
             Credits,
             Transmitter, //
         }, //
@@ -674,33 +675,44 @@ impl EndpointState {
 
     /// Cancels an operation; `ENOENT` if there is none with that context.
     fn cancel(&self, context: Context) -> Result {
-        let looked_up = |ret: &Result| ret != &Err(ENOENT);
-        Some(self.cancel_begun(context))
-            .filter(looked_up)
-            .or_else(|| {
-                let owner = self.owner().ok()?;
-                Some(pending::cancel(self.domain(), owner, context)).filter(looked_up)
-            })
-            // An operation that has just begun was not there at the first look, and is no longer
-            // pending at the second.
-            .unwrap_or_else(|| self.cancel_begun(context))
-    }
-
-    /// Cancels an operation that is not pending any more.
-    fn cancel_begun(&self, context: Context) -> Result {
-        if let Some(transmitter) = self.transmitter.as_ref() {
-            match transmitter.cancel(context) {
+        let begun = self.cancel_begun(context)?;
+        if begun == Some(CancelledBegun::Now) {
+            return Ok(());
+        }
+        if let Ok(owner) = self.owner() {
+            match pending::cancel(self.domain(), owner, context) {
                 Err(error) if error == ENOENT => {}
                 ret => return ret,
+            }
+        }
+        // An operation that has just begun was not there at the first look, and is no longer pending at
+        // the second.
+        match begun.or(self.cancel_begun(context)?) {
+            Some(_) => Ok(()),
+            None => Err(ENOENT),
+        }
+    }
+
+    /// Cancels an operation that is not pending any more. If all with that context are ending, it tells so: there
+    /// may be another one that is pending.
+    fn cancel_begun(&self, context: Context) -> Result<Option<CancelledBegun>> {
+        let mut begun = None;
+        if let Some(transmitter) = self.transmitter.as_ref() {
+            begun = transmitter.cancel(context);
+            if begun == Some(CancelledBegun::Now) {
+                return Ok(begun);
             }
         }
         if let Some(receiver) = self.receiver.as_ref() {
             match receiver.cancel(context) {
                 Err(error) if error == ENOENT => {}
-                ret => return ret,
+                ret => {
+                    ret?;
+                    return Ok(Some(CancelledBegun::Now));
+                }
             }
         }
-        Err(ENOENT)
+        Ok(begun)
     }
 
     /// Gives everything up.

@@ -233,6 +233,15 @@ impl Named for Unsent {
     }
 }
 
+/// The operation of which [`Transmitter::cancel`] tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CancelledBegun {
+    /// It is given up, or its target is asked to do so.
+    Now,
+    /// It is just ending, and completes by itself.
+    Ending,
+}
+
 /// An operation that is to be given up.
 enum Found {
     /// It was claimed.
@@ -896,8 +905,8 @@ impl Transmitter {
         ControlFlow::Continue(())
     }
 
-    /// Cancels an operation; `ENOENT` if there is none with that context.
-    pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Result {
+    /// Cancels an operation; `None` if there is none with that context of which anybody is told.
+    pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Option<CancelledBegun> {
         let number = context.as_number();
         let mut next = (number, 0);
         let mut found = false;
@@ -920,15 +929,14 @@ impl Transmitter {
         match taken {
             Some((Found::Claimed(transfer), _preemption)) => {
                 self.give_up(&transfer, true);
-                Ok(())
+                Some(CancelledBegun::Now)
             }
             Some((Found::Sent(transfer), _preemption)) => {
                 // It is told of when the answer comes.
                 self.config.node.withdraw(&Origin::Local(transfer));
-                Ok(())
+                Some(CancelledBegun::Now)
             }
-            None if found => Ok(()),
-            None => Err(ENOENT),
+            None => found.then_some(CancelledBegun::Ending),
         }
     }
 
