@@ -13,7 +13,7 @@
 //!
 //! Operations that a counter makes due have budgets of their own, one after the other, which
 //! together are that of the thread that drains what is due (see
-//! [`RunList`](crate::trigger::run_list::RunList)).
+//! [`RunList`](crate::trigger::run_list::RunList)): a small one for each operation that is completed here.
 
 #![forbid(unsafe_code)]
 
@@ -97,9 +97,16 @@ impl Budget {
         self.irqs.end();
     }
 
-    /// Returns that of an operation that is begun because it is due.
-    pub(crate) const fn due() -> Self {
-        Self::DUE
+    /// Returns that of an operation that is begun because it is due; another one may have waited before it.
+    pub(crate) fn due() -> Self {
+        if interrupts::are_disabled() {
+            Self {
+                bytes: Self::INTERRUPT.bytes,
+                ..Self::DUE
+            }
+        } else {
+            Self::DUE
+        }
     }
 
     /// Returns that of a caller.

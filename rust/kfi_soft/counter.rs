@@ -288,7 +288,7 @@ pub(crate) struct EventCounts {
 
 /// The origin of a change to a counter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ChangedBy {
+pub(crate) enum ChangedBy {
     /// The application, by kfi_cntr_add and its like.
     Application,
     /// The provider, when an operation has completed.
@@ -420,9 +420,9 @@ impl AfterUnlock {
     };
 
     /// Does it.
-    pub(crate) fn finish(self, run_list: &Arc<RunList>) {
+    pub(crate) fn finish(self, run_list: &Arc<RunList>, origin: ChangedBy) {
         if let Some(drain_token) = self.drain_token {
-            run_list.drain_for(drain_token);
+            run_list.drain_for(drain_token, origin);
         }
         // The caller has what keeps the counter, see `RunList`.
         drop(self.hold);
@@ -447,6 +447,9 @@ const FEW: usize = 16;
 /// Threads that are woken at once when the provider changes a counter, which it may do many times
 /// before it returns.
 const VERY_FEW: usize = 4;
+
+/// How often additions are tried to be made as one while others change the value.
+const JOIN_TRIES: usize = 4;
 
 /// Entries that are looked at before others get the lock, after an addition has passed 2^64.
 const MADE_UP: usize = 16;
@@ -656,7 +659,7 @@ impl Counter {
             self.publish(&state.lend());
             (after, state.left.iter().any(Option::is_some))
         };
-        after.finish(self.domain.run_list());
+        after.finish(self.domain.run_list(), ChangedBy::Application);
         more
     }
 
@@ -783,7 +786,14 @@ impl Counter {
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     /// For the same reason they come first: what is due may be much.
-    fn finish(&self, irqs: &mut IrqGuard, mut one: IrqGuard, due: Due, after: AfterUnlock) {
+    fn finish(
+        &self,
+        origin: ChangedBy,
+        irqs: &mut IrqGuard,
+        mut one: IrqGuard,
+        due: Due,
+        after: AfterUnlock,
+    ) {
         if !due.is_empty() {
             irqs.end();
         }
@@ -796,7 +806,7 @@ impl Counter {
         }
         drop(due);
         one.end();
-        after.finish(self.domain.run_list());
+        after.finish(self.domain.run_list(), origin);
         self.tell(irqs);
     }
 
@@ -825,39 +835,42 @@ impl Counter {
             let (due, after) = self.attend(origin, &mut state, now);
             (due, passed.and(after))
         };
-        self.finish(irqs, one, due, after);
+        self.finish(origin, irqs, one, due, after);
     }
 
-    /// Changes the success value under the lock, which may go down; `change` returns the old one and
-    /// the new one.
+    /// Changes the success value under the lock, which may go down; `change` is given the error value, and returns
+    /// the old success value and the new one. It is one change, or several at once.
     fn change_success(
         &self,
         origin: ChangedBy,
+        changes: u64,
         irqs: &mut IrqGuard,
-        change: impl FnOnce(&Atomic<u64>) -> (u64, u64),
+        change: impl FnOnce(u64, &Atomic<u64>) -> (u64, u64),
     ) {
         let _preemption = NoPreemption::begin();
         let (due, after) = {
             let mut state = self.state.lock();
             let events = self.events();
-            let (old, new) = change(&self.values.success.value);
+            let error = self.values.error.read_locked();
+            let (old, new) = change(error, &self.values.success.value);
             self.observe(&mut state, old);
             if old == new {
                 return;
             }
             state.observed = new;
             self.mark_all(origin, events);
-            self.count_event(origin);
+            self.count_events(origin, changes);
             self.attend(origin, &mut state, old.max(new))
         };
-        self.finish(irqs, IrqGuard::none(), due, after);
+        self.finish(origin, irqs, IrqGuard::none(), due, after);
     }
 
-    /// Counts a change by the provider.
-    fn count_event(&self, origin: ChangedBy) {
+    /// Counts changes by the provider.
+    fn count_events(&self, origin: ChangedBy, changes: u64) {
         if origin == ChangedBy::Provider {
             // Release: after the change.
-            self.values.success.events.fetch_add(1, ordering::Release);
+            let events = &self.values.success.events;
+            events.fetch_add(changes, ordering::Release);
         }
     }
 
@@ -878,7 +891,7 @@ impl Counter {
     /// Adds what is not added without the lock: a large value, or a negative one, as for credits
     /// (R-CNTR-20).
     fn add_locked_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
-        self.change_success(origin, irqs, |success| {
+        self.change_success(origin, 1, irqs, |_, success| {
             // Full: orders what came before for readers of the value without the lock, as an
             // addition does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
             let old = success.fetch_add(value, ordering::Full);
@@ -888,7 +901,7 @@ impl Counter {
 
     /// Sets the success value.
     fn set_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
-        self.change_success(origin, irqs, |success| {
+        self.change_success(origin, 1, irqs, |_, success| {
             // Full: orders what came before for readers of the value without the lock.
             (success.xchg(value, ordering::Full), value)
         });
@@ -907,27 +920,33 @@ impl Counter {
                 }
                 new
             };
-            let Some((old, new)) = self.values.error.change(&mut state, change) else {
+            let look = |state: &mut WaitGuard<'_, State>, old: u64, new: u64| {
+                if origin == ChangedBy::Provider {
+                    // Release: after the change.
+                    self.error_events.fetch_add(1, ordering::Release);
+                }
+                // Operations that wait for the sum are due at other success values than before. Its barrier
+                // also comes between the change and the look for listeners in `tell`.
+                // See `qemu-test/litmus/KFI-add-vs-error.litmus` and
+                // `qemu-test/litmus/KFI-error-vs-listen.litmus`.
+                self.join(&state.lend());
+                // Relaxed: see the proof at the top. With the higher error value, see there too: an addition by
+                // a thread that has read the lower one is not seen.
+                let value = self.values.success.value.load(ordering::Relaxed);
+                (value, old.max(new))
+            };
+            let changed = self.values.error.change_while(&mut state, change, look);
+            let Some((value, error)) = changed else {
                 return;
             };
-            if origin == ChangedBy::Provider {
-                // Release: after the change.
-                self.error_events.fetch_add(1, ordering::Release);
-            }
             let due = state.detach_all(origin.few());
-            // Operations that wait for the sum are due at other success values than before. Its barrier
-            // also comes between the change and the look for listeners in `tell`.
-            // See `qemu-test/litmus/KFI-add-vs-error.litmus` and
-            // `qemu-test/litmus/KFI-error-vs-listen.litmus`.
-            self.join(&state.lend());
-            // Relaxed: see the proof at the top. With the higher error value, see there too.
-            let value = self.values.success.value.load(ordering::Relaxed);
             self.observe(&mut state, value);
-            let after = self.fire(&mut state, value, old.max(new));
+            let after = self.fire(&mut state, value, error);
             self.changed(&mut state);
             (due, after)
         };
-        self.finish(&mut IrqGuard::none(), IrqGuard::none(), due, after);
+        let (irqs, one) = (&mut IrqGuard::none(), IrqGuard::none());
+        self.finish(origin, irqs, one, due, after);
     }
 
     /// Queues an operation, for which `note` finds a slot, and takes out what is due, this one perhaps
@@ -1027,27 +1046,65 @@ impl Counter {
         self.change_error(ChangedBy::Provider, |old| old.wrapping_add(1));
     }
 
-    /// Adds as deferred work does (R-DWQ-20), what `works` of them add together. From any context,
-    /// with no lock held; `irqs` ends before anybody is woken.
-    pub(crate) fn add_completed(&self, value: u64, works: u64, irqs: &mut IrqGuard) {
+    /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held; `irqs` ends before anybody
+    /// is woken.
+    pub(crate) fn add_completed(&self, value: u64, irqs: &mut IrqGuard) {
         if value != 0 {
-            self.count(value, works, irqs);
+            self.count(value, 1, irqs);
         }
     }
 
-    /// Returns whether additions that follow each other can be made as one, of less than
-    /// [`Tally::LIMIT`].
+    /// As `works` times [`Self::add_completed`], less than [`Tally::LIMIT`] in all, in one step if nobody can tell
+    /// that.
     ///
-    /// Nobody can tell them apart, unless
+    /// Somebody can, if
     ///
-    /// - one of them makes the value as high as another one, which passes 2^64, does not; or
+    /// - one of the additions makes the value as high as another one, which passes 2^64, does not; or
     /// - there is an error value: deferred work is due at a lower success value then than triggered
     ///   operations with the same threshold, so that what one addition makes due would be sorted among
     ///   what the next one does.
-    pub(crate) fn can_join_additions(&self) -> bool {
-        // Relaxed: should another thread make it so high meanwhile, it does so before or after all of
-        // them; and an error that is added meanwhile comes after all of them.
-        self.values.success.value.load(ordering::Relaxed) < HIGH && self.values.error.read() == 0
+    ///
+    /// Both are looked at in that step: a change of either value that came to its end before is not passed over.
+    pub(crate) fn add_completed_many(&self, value: u64, works: u64, irqs: &mut IrqGuard) {
+        let all = value.saturating_mul(works);
+        if all == 0 {
+            return;
+        }
+        let mut joined = false;
+        if works > 1 && all < Tally::LIMIT {
+            joined = self.add_joined(all, works, irqs);
+        }
+        if !joined {
+            for _ in 0..works {
+                self.count(value, 1, irqs);
+            }
+        }
+    }
+
+    /// Adds what `works` additions add together; `false` if they have to be told apart, or other threads change the
+    /// value again and again.
+    fn add_joined(&self, all: u64, works: u64, irqs: &mut IrqGuard) -> bool {
+        let mut joined = false;
+        self.change_success(ChangedBy::Provider, works, irqs, |error, success| {
+            // Relaxed: only to be exchanged.
+            let mut old = success.load(ordering::Relaxed);
+            for _ in 0..JOIN_TRIES {
+                if old >= HIGH || error != 0 {
+                    break;
+                }
+                let new = old.wrapping_add(all);
+                // Full: as an addition without the lock.
+                match success.cmpxchg(old, new, ordering::Full) {
+                    Ok(_) => {
+                        joined = true;
+                        return (old, new);
+                    }
+                    Err(now) => old = now,
+                }
+            }
+            (old, old)
+        });
+        joined
     }
 
     /// Sets as deferred work does (R-DWQ-20). From any context, with no lock held.
@@ -1172,7 +1229,7 @@ impl CounterOps for Counter {
     }
 
     fn readerr(&self) -> u64 {
-        self.values.error.read()
+        self.read_error()
     }
 
     fn tally(&self) -> &Tally {

@@ -20,7 +20,7 @@
 //!
 //! Spinlocks, which disable interrupts:
 //!
-//! 5. `kfi_soft::PollSet::members`;
+//! 5. `kfi_soft::PollSet::members` and `kfi_soft::RunList::past`;
 //! 6. `kfi_soft::Counter::state`, `kfi::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state`, `kfi_soft::Tcp::associations` and the locks of
 //!    `kfi_soft::Stripes`;

@@ -34,6 +34,16 @@ pub(super) enum TaskState {
     Running,
     /// It sleeps at its next [`schedule_until`], until somebody or a signal wakes it.
     Interruptible,
+    /// It sleeps at its next [`schedule_until`], until somebody wakes it, as if it had nothing to do.
+    Idle,
+}
+
+#[cfg(linux_waiters)]
+impl TaskState {
+    /// Returns whether a signal ends the sleep.
+    pub(super) fn minds_signals(self) -> bool {
+        matches!(self, Self::Interruptible)
+    }
 }
 
 /// Sets the state of the current task, with a full barrier after it.
@@ -42,6 +52,7 @@ pub(super) fn set_current_state(state: TaskState) {
     let state = match state {
         TaskState::Running => bindings::TASK_RUNNING,
         TaskState::Interruptible => TASK_INTERRUPTIBLE.cast_unsigned(),
+        TaskState::Idle => bindings::TASK_IDLE,
     };
     // SAFETY: A task may always begin to run, or to sleep, so that it can be woken.
     unsafe { bindings::set_current_state(state) };

@@ -44,7 +44,10 @@ use super::{
         TaskState,
         Wakeup, //
     },
-    timeout::Deadline, //
+    timeout::{
+        Deadline,
+        Timeout, //
+    }, //
 };
 
 use tree::{
@@ -360,6 +363,28 @@ impl<T: Unpin> WaitLock<T> {
         enter: impl FnOnce(Locked<'_, T>) -> bool,
         leave: impl FnOnce(Locked<'_, T>),
     ) -> Wakeup {
+        self.sleep_as(TaskState::Interruptible, threshold, deadline, enter, leave)
+    }
+
+    /// As [`Self::sleep`], whatever comes, until `threshold` is due. The kernel does not complain about a
+    /// task that sleeps so for long.
+    #[allow(dead_code, reason = "not every module has such ends")]
+    pub fn sleep_uninterruptible(&self, threshold: u64, enter: impl FnOnce(Locked<'_, T>) -> bool) {
+        let deadline = Timeout::Infinite.deadline();
+        // Neither a signal nor a deadline ends it.
+        let _ = self.sleep_as(TaskState::Idle, threshold, deadline, enter, |_| ());
+    }
+
+    /// Sleeps in a state, as [`Self::sleep`] says.
+    #[inline]
+    fn sleep_as(
+        &self,
+        asleep: TaskState,
+        threshold: u64,
+        deadline: Deadline,
+        enter: impl FnOnce(Locked<'_, T>) -> bool,
+        leave: impl FnOnce(Locked<'_, T>),
+    ) -> Wakeup {
         kernel::task::might_sleep();
 
         let mut waiter = Waiter::new(threshold);
@@ -385,12 +410,12 @@ impl<T: Unpin> WaitLock<T> {
             // The state of the task is set before the state of the waiter is read, with a full
             // barrier between. A waker does both the other way round: its wake-up is not lost.
             // See `qemu-test/litmus/waiter-wake-up.litmus`.
-            set_current_state(TaskState::Interruptible);
+            set_current_state(asleep);
             // Acquire: the waker has let go of the waiter.
             if state.load(ordering::Acquire) == WOKEN {
                 break Wakeup::Woken;
             }
-            if kernel::current!().signal_pending() {
+            if asleep.minds_signals() && kernel::current!().signal_pending() {
                 break Wakeup::Interrupted;
             }
             if !schedule_until(deadline) {
@@ -420,7 +445,6 @@ impl<T: Unpin> WaitLock<T> {
 #[cfg(unit_tests)]
 #[kunit_tests(linux_waiters)]
 mod tests {
-    use super::super::timeout::Timeout;
     use super::*;
     use kernel::static_lock_class;
 

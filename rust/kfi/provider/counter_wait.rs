@@ -77,13 +77,24 @@ impl ErrorValue {
     }
 
     /// Changes the value to what `change` makes of it, and returns the old one and the new one; `None`
-    /// if they are the same, which is no change. `_lock` is that of the counter whose value it is: with
+    /// if they are the same, which is no change. `lock` is that of the counter whose value it is: with
     /// another one waits may miss the change.
     pub fn change<T>(
         &self,
-        _lock: &mut WaitGuard<'_, T>,
+        lock: &mut WaitGuard<'_, T>,
         change: impl FnOnce(u64) -> u64,
     ) -> Option<(u64, u64)> {
+        self.change_while(lock, change, |_, old, new| (old, new))
+    }
+
+    /// As [`Self::change`], and returns what `look` makes of the counter, the old value and the new one. A thread
+    /// that has read the new one by [`CounterWait::read_error`] comes after that, with all that it does then.
+    pub fn change_while<T, R>(
+        &self,
+        lock: &mut WaitGuard<'_, T>,
+        change: impl FnOnce(u64) -> u64,
+        look: impl FnOnce(&mut WaitGuard<'_, T>, u64, u64) -> R,
+    ) -> Option<R> {
         let old = self.read_locked();
         let new = change(old);
         if new == old {
@@ -96,10 +107,13 @@ impl ErrorValue {
         // step in `changes_so_far`.
         // See `qemu-test/litmus/KFI-error-value.litmus` and `qemu-test/litmus/KFI-error-begin.litmus`.
         self.value.store(new, ordering::Release);
+        let seen = look(lock, old, new);
         // INVARIANT: The change was made.
-        // Release: a thread that finds both steps in `changes_so_far` reads no older value.
+        // Release: a thread that finds both steps in `changes_so_far` reads no older value, and what it does then
+        // comes after what was looked at.
+        // See `qemu-test/litmus/KFI-error-look.litmus`.
         self.steps.fetch_add(1, ordering::Release);
-        Some((old, new))
+        Some(seen)
     }
 
     /// Returns a number that any change from now on changes; `None` while one is being made, which the
@@ -179,6 +193,19 @@ pub trait CounterWait: CounterOps {
         // what was published: so it sees this, or the change is seen here.
         // See `qemu-test/litmus/KFI-add-vs-submit.litmus`.
         smp_mb(ordering::Full);
+    }
+
+    /// Returns the error value, as [`CounterOps::readerr`] does: one that is being changed when the change was made.
+    /// From any context.
+    fn read_error(&self) -> u64 {
+        let value = self.error_value().read();
+        // If it is a new one, at least one of the steps is found.
+        // See `qemu-test/litmus/KFI-error-look.litmus`.
+        if self.error_value().changes_so_far().is_some() {
+            return value;
+        }
+        let _lock = self.waiters().lock();
+        self.error_value().read_locked()
     }
 
     /// Begins to wait, as [`CounterOps::begin_wait`] does. From any context.

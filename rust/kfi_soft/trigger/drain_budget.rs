@@ -6,6 +6,7 @@
 
 use crate::{
     budget::INLINE_LIMIT,
+    counter::ChangedBy,
     kfi::linux::interrupts, //
 };
 
@@ -30,6 +31,14 @@ impl DrainBudget {
         spent: 0,
     };
 
+    /// With preemption disabled, for what an operation makes due that the provider completes: it may complete many
+    /// before it returns.
+    const COMPLETION: Self = Self {
+        operations: 4 * TRANSFER_COST,
+        bytes: INLINE_LIMIT,
+        spent: 0,
+    };
+
     /// With preemption disabled.
     pub(super) const THREAD: Self = Self {
         operations: 1024,
@@ -44,14 +53,17 @@ impl DrainBudget {
         spent: 0,
     };
 
-    /// Returns that of a caller.
-    pub(super) fn of_caller() -> Self {
+    /// Returns that of a caller, for what `origin` has made due.
+    pub(super) fn of_caller(origin: ChangedBy) -> Self {
         if cfg!(CONFIG_PREEMPT_RT) {
             Self::NONE
         } else if interrupts::are_disabled() {
             Self::INTERRUPT
         } else {
-            Self::THREAD
+            match origin {
+                ChangedBy::Application => Self::THREAD,
+                ChangedBy::Provider => Self::COMPLETION,
+            }
         }
     }
 
@@ -72,6 +84,11 @@ impl DrainBudget {
     pub(super) fn spend(&mut self, operations: u32) {
         self.operations = self.operations.saturating_sub(operations);
         self.spent = self.spent.wrapping_add(u64::from(operations));
+    }
+
+    /// As [`Self::spend`], for something else that takes as long as so many.
+    pub(super) fn charge(&mut self, operations: u32) {
+        self.operations = self.operations.saturating_sub(operations);
     }
 
     /// Spends what a data transfer takes, unless there is not as much: then all of it.

@@ -36,11 +36,10 @@ use crate::{
             interrupts::IrqGuard,
             jiffies::Instant,
             random::random_u64, //
-        },
-        tally::Tally, //
+        }, //
     },
     trigger::{
-        pending_table::PendingOwner, //
+        pending_table::PendingOwner,
         run_list::Cancelled,
         threshold::{
             self,
@@ -185,12 +184,12 @@ impl Pending {
     }
 }
 
-/// Additions to one counter that follow each other, to be made as one.
+/// Additions of the same value to one counter that follow each other, to be made as one.
 struct Additions {
     counter: HoldsOnce<Counter>,
-    /// What they add.
+    /// What each adds.
     value: u64,
-    /// How many of them add anything.
+    /// How many they are.
     count: u64,
 }
 
@@ -200,21 +199,19 @@ impl Additions {
         Self {
             counter: HoldsOnce::new(counter),
             value,
-            count: u64::from(value != 0),
+            count: 1,
         }
     }
 
-    /// Adds another one; returns it if that is to another counter, or both together cannot be made as one.
+    /// Adds another one; returns it if that is to another counter, or of another value.
     fn join(&mut self, counter: HoldOnce<Counter>, value: u64) -> Option<(HoldOnce<Counter>, u64)> {
-        let sum = match self.value.checked_add(value) {
-            Some(sum) if sum < Tally::LIMIT => sum,
-            _ => return Some((counter, value)),
-        };
+        if self.value != value {
+            return Some((counter, value));
+        }
         if let Err(counter) = self.counter.add(counter) {
             return Some((counter, value));
         }
-        self.value = sum;
-        self.count = self.count.wrapping_add(u64::from(value != 0));
+        self.count = self.count.wrapping_add(1);
         None
     }
 
@@ -225,7 +222,10 @@ impl Additions {
             value,
             count,
         } = self;
-        counter.use_last(|counter| counter.add_completed(value, count, irqs));
+        counter.use_last(|counter| match count {
+            1 => counter.add_completed(value, irqs),
+            _ => counter.add_completed_many(value, count, irqs),
+        });
     }
 }
 
@@ -260,12 +260,7 @@ impl Runner {
             }
         };
         self.make();
-        let additions = Additions::new(counter, value);
-        if additions.counter.get().can_join_additions() {
-            self.additions = Some(additions);
-        } else {
-            additions.run(&mut IrqGuard::none());
-        }
+        self.additions = Some(Additions::new(counter, value));
     }
 
     /// Makes the additions.

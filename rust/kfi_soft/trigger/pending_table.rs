@@ -285,9 +285,9 @@ pub(crate) struct Pages<T, C>(KVVec<KVec<Piece<T, C>>>);
 /// # Invariants
 ///
 /// - There are [`PIECES`] pieces in every page but the last one.
-/// - A slot is free, and so its piece is in the list of those that have free ones, or it is in the bucket of its name, or in the list of those that
-///   follow a leader of the same name, the later ones first; or nowhere, if it has fired and was
-///   cancelled since.
+/// - A slot is free, and so its piece is in the list of those that have free ones, or it is in the bucket of its name, or
+///   in the list of those that follow a leader of the same name, the later ones first; or nowhere, if it was
+///   cancelled, or has fired and was passed over, since it was found.
 /// - The `next` of a leader leads to the next leader of the bucket, its `near` to the first one that
 ///   follows it. From there on `next` leads to the next one, and `near` to the one before.
 pub(crate) struct PendingTable<T, C> {
@@ -928,15 +928,17 @@ impl<T, C: Clone> PendingTable<T, C> {
         }
     }
 
-    /// Notes that something which was found, and has fired, is cancelled. Returns `false` if it is
-    /// not in the table any more, or was cancelled before.
-    pub(crate) fn cancel(&mut self, found: &FoundWork<C>) -> bool {
+    /// Notes that something which was found is cancelled: it is not found again, and the thread that takes it out,
+    /// if it fires before another one has taken it from its counter, is told. Does nothing if it is not in the table
+    /// any more.
+    pub(crate) fn cancel(&mut self, found: &FoundWork<C>) {
         if !self.is_there(found) {
-            return false;
+            return;
         }
         self.unlist(found.slot);
-        self.slot_mut(found.slot)
-            .is_some_and(|slot| !core::mem::replace(&mut slot.cancelled, true))
+        if let Some(slot) = self.slot_mut(found.slot) {
+            slot.cancelled = true;
+        }
     }
 
     /// Looks for deferred work from a number on, as far as that is done with a lock held. Returns
@@ -1172,20 +1174,22 @@ mod tests {
         let (slot, _) = insert_for(&mut table, 5, 1, owner, PendingKind::Triggered)?;
         // It is found by its endpoint only.
         assert!(table.find(name(5)).is_none());
-        let found = table.find(PendingName {
+        let of_owner = PendingName {
             id: 5,
             owner,
             kind: PendingKind::Triggered,
-        });
-        let found = found.ok_or(ENOENT)?;
-        assert!(table.cancel(&found));
-        assert!(!table.cancel(&found));
+        };
+        let found = table.find(of_owner).ok_or(ENOENT)?;
+        table.cancel(&found);
+        // No other thread finds it.
+        assert!(table.find(of_owner).is_none());
+        table.cancel(&found);
         assert!(table.remove(slot).is_some_and(|removed| removed.cancelled));
-        assert!(!table.cancel(&found));
+        table.cancel(&found);
         // The slot now belongs to another operation.
         let (again, _) = insert(&mut table, 6, 1)?;
         assert_eq!(again, slot);
-        assert!(!table.cancel(&found));
+        table.cancel(&found);
         assert!(table.remove(slot).is_some_and(|removed| !removed.cancelled));
         Ok(())
     }

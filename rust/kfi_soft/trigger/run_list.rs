@@ -20,7 +20,8 @@
 //! have. On a realtime kernel, where locks may sleep, it does all of the work.
 //!
 //! The budgets ([`DrainBudget`]) bound how long that is: a few operations where interrupts are disabled, and hardly
-//! any data; some more otherwise. The rest is left to the work queue, which may be preempted. It stays
+//! any data; not many more where the provider completes an operation, as it may complete many in a row; some more
+//! otherwise. The rest is left to the work queue, which may be preempted. It stays
 //! where it is, in the queue of what is due ([`DueQueue`]).
 //!
 //! # Nothing is referred to that has been given up
@@ -51,7 +52,6 @@
 
 #![forbid(unsafe_code)]
 
-use core::mem;
 use kernel::{
     alloc::Flags,
     prelude::*,
@@ -69,6 +69,7 @@ use kernel::{
 use crate::{
     abi_trace,
     counter::{
+        ChangedBy,
         Counter,
         Enqueued, //
     },
@@ -83,7 +84,7 @@ use crate::{
             },
             random::random_u64,
             task::cond_resched,
-            wait_queue::WaitQueue,
+            waiters::WaitLock,
             work_queue::{
                 new_work,
                 Work,
@@ -124,6 +125,15 @@ const TAKEN: usize = 32;
 /// Entries that are looked for at once in the table.
 const FEW: usize = 16;
 
+/// Threads that a drainer wakes at a time.
+const FEW_WOKEN: usize = 4;
+
+/// The number of batches that nobody waits for.
+const NOBODY: u64 = u64::MAX;
+
+/// The work item that wakes threads.
+const WAKE: u64 = 1;
+
 /// A counter, as what is pending refers to it.
 type CounterRef = Arc<Fid<Counter>>;
 
@@ -150,8 +160,9 @@ struct Inner {
     appended: u64,
     /// How many of these have run.
     drained: u64,
-    /// How many threads wait for that.
-    waiting: usize,
+    /// How many have to have run before a thread is woken that waits for that; the highest number if none does.
+    /// Written under the lock of `past`, too.
+    wake_at: u64,
     /// The operation that is neither in the table any more nor with its endpoint yet.
     beginning: Option<Beginning>,
     /// The operations that are pending, or due and yet to be run.
@@ -171,9 +182,12 @@ pub(crate) struct RunList {
     /// Held by a thread that takes deferred work back, until that is dropped.
     #[pin]
     taking_back: Mutex<()>,
-    /// Threads that wait until something has run.
+    /// Threads that wait until so many batches have run. Taken before the lock.
     #[pin]
-    past: WaitQueue,
+    past: WaitLock<()>,
+    /// Wakes those of them for which a drainer has no time.
+    #[pin]
+    wake_work: Work<RunList, WAKE>,
 }
 
 /// Obliges its holder to drain a run list, once no lock is held.
@@ -205,7 +219,7 @@ pub(crate) struct TakenBack {
 pub(crate) enum Cancelled {
     /// It was pending and is the caller's.
     Taken(Taken),
-    /// It has fired, and will be cancelled instead of being begun, or when it has begun.
+    /// It has fired, and is cancelled instead of being begun, or when it has begun.
     Fired,
     /// There is none.
     NotFound,
@@ -219,7 +233,7 @@ impl RunList {
             draining: false,
             appended: 0,
             drained: 0,
-            waiting: 0,
+            wake_at: NOBODY,
             beginning: None,
             table: PendingTable::new(limit, random_u64())?,
         };
@@ -230,7 +244,8 @@ impl RunList {
                 work_queue,
                 limit,
                 taking_back <- new_mutex!((), "kfi_soft::RunList::taking_back"),
-                past <- WaitQueue::new(c"kfi_soft::RunList::past", static_lock_class!()),
+                past <- WaitLock::new((), c"kfi_soft::RunList::past", static_lock_class!()),
+                wake_work <- new_work!("kfi_soft::RunList::wake_work"),
             }),
             GFP_KERNEL,
         )
@@ -268,7 +283,7 @@ impl RunList {
             if let Enqueued::Pending(key) = &enqueued {
                 abi_trace::submit(counter.id(), *key, kind);
             }
-            after.finish(self);
+            after.finish(self, ChangedBy::Application);
             match enqueued {
                 Enqueued::Pending(_) => return Ok(()),
                 Enqueued::Refused(error) => return Err(error),
@@ -426,7 +441,8 @@ impl RunList {
         }
     }
 
-    /// Cancels the last triggered operation of an endpoint with a context.
+    /// Cancels the last triggered operation of an endpoint with a context; or the operation that is just beginning,
+    /// which may be a deferred one.
     ///
     /// One that has fired and is yet to begin is marked, and then completed instead of being begun.
     /// From any context.
@@ -436,41 +452,36 @@ impl RunList {
             owner,
             kind: PendingKind::Triggered,
         };
-        loop {
-            let found = {
-                let mut inner = self.inner.lock();
-                match inner.table.find(name) {
-                    Some(found) => {
-                        // Another thread that cancels finds another one.
-                        inner.table.pass_over(&found);
-                        found
-                    }
-                    None => {
-                        let beginning = inner.beginning.as_mut().filter(|beginning| {
-                            beginning.owner == owner
-                                && beginning.context.as_number() == context.as_number()
-                        });
-                        return match beginning {
-                            Some(beginning) if !beginning.cancelled => {
-                                beginning.cancelled = true;
-                                Cancelled::Fired
-                            }
-                            _ => Cancelled::NotFound,
-                        };
-                    }
+        let found = {
+            let mut inner = self.inner.lock();
+            match inner.table.find(name) {
+                // From here on it is this thread's to cancel: others find another one, and a drainer that takes
+                // it out finds that it is cancelled.
+                Some(found) => {
+                    inner.table.cancel(&found);
+                    found
                 }
-            };
-            if found.counter.remove(PendingKind::Triggered, found.key) {
-                if let Some(taken) = self.take(found.slot) {
-                    return Cancelled::Taken(taken);
+                None => {
+                    let beginning = inner.beginning.as_mut().filter(|beginning| {
+                        beginning.owner == owner
+                            && beginning.context.as_number() == context.as_number()
+                    });
+                    return match beginning {
+                        Some(beginning) if !beginning.cancelled => {
+                            beginning.cancelled = true;
+                            Cancelled::Fired
+                        }
+                        _ => Cancelled::NotFound,
+                    };
                 }
             }
-            // It has fired: either it is marked before the drainer takes it out of the table, or
-            // the next round finds it beginning, or with its endpoint.
-            if self.inner.lock().table.cancel(&found) {
-                return Cancelled::Fired;
+        };
+        if found.counter.remove(PendingKind::Triggered, found.key) {
+            if let Some(taken) = self.take(found.slot) {
+                return Cancelled::Taken(taken);
             }
         }
+        Cancelled::Fired
     }
 
     /// Returns a number that is higher than that of anything that was submitted, and not of what will
@@ -497,6 +508,8 @@ impl RunList {
             }
             cond_resched();
         }
+        // What other threads have taken out is not there any more, but they may still refer to it.
+        drop(self.taking_back.lock());
         flushed
     }
 
@@ -520,20 +533,33 @@ impl RunList {
             }
         }
         // A thread that has appended may be about to drain.
-        self.drain();
-        let ticket = {
+        self.drain(ChangedBy::Application);
+        // Batches are counted in 64 bits, so that a larger number is a later one.
+        let ticket = self.inner.lock().appended;
+        self.past.sleep_uninterruptible(ticket, |_| {
             let mut inner = self.inner.lock();
-            if inner.drained == inner.appended {
-                return;
+            if inner.drained >= ticket {
+                return false;
             }
-            inner.waiting += 1;
-            inner.appended
-        };
-        self.past.wait_uninterruptible(|| {
-            // Batches are counted in 64 bits, so that a larger number is a later one.
-            self.inner.lock().drained >= ticket
+            inner.wake_at = inner.wake_at.min(ticket);
+            true
         });
-        self.inner.lock().waiting -= 1;
+    }
+
+    /// Wakes a few of those that wait for what has run, so many batches, and leaves the others to the work queue.
+    /// From any context. The caller is not preempted meanwhile.
+    fn wake_few(self: &Arc<Self>, drained: u64) {
+        let due = {
+            let mut past = self.past.lock();
+            let due = past.detach_due(drained, FEW_WOKEN);
+            let next = past.lend().first_threshold();
+            self.inner.lock().wake_at = next.unwrap_or(NOBODY);
+            due
+        };
+        if due.leaves_others() {
+            self.work_queue.queue::<_, WAKE>(self.clone());
+        }
+        drop(due);
     }
 
     /// Appends what has become due on a counter, with the lock of the counter held, so that what
@@ -555,16 +581,17 @@ impl RunList {
     }
 
     /// As [`Self::drain`], for the holder of the token.
-    pub(crate) fn drain_for(self: &Arc<Self>, drain_token: DrainToken) {
-        self.drain();
+    pub(crate) fn drain_for(self: &Arc<Self>, drain_token: DrainToken, origin: ChangedBy) {
+        self.drain(origin);
         drop(drain_token);
     }
 
     /// Runs what is due, unless another thread does, until nothing is or the budget is spent; with
     /// no lock held.
     ///
-    /// From any context. For the duties of the caller, see the top of this file.
-    pub(crate) fn drain(self: &Arc<Self>) {
+    /// From any context. For the duties of the caller, see the top of this file. `origin` has made due what that is,
+    /// for all that the caller knows.
+    pub(crate) fn drain(self: &Arc<Self>, origin: ChangedBy) {
         // On a realtime kernel, a thread that has claimed the list could be preempted. If the item is
         // queued already it takes all that is there; once the queue is destroyed nothing is due.
         if cfg!(CONFIG_PREEMPT_RT) {
@@ -572,7 +599,7 @@ impl RunList {
             return;
         }
         let _preemption = NoPreemption::begin();
-        let mut budget = DrainBudget::of_caller();
+        let mut budget = DrainBudget::of_caller(origin);
         let mut begins = true;
         while matches!(self.advance(&mut budget, begins), Progress::Spent) {
             abi_trace::drain(budget.spent(), true);
@@ -588,7 +615,7 @@ impl RunList {
     /// Runs what is due.
     ///
     /// If it `begins`, nothing may be due, or another thread may drain.
-    fn advance(&self, budget: &mut DrainBudget, mut begins: bool) -> Progress {
+    fn advance(self: &Arc<Self>, budget: &mut DrainBudget, mut begins: bool) -> Progress {
         loop {
             // Once for the lock here and those of the counters that are changed.
             let mut interrupts = IrqGuard::begin();
@@ -604,10 +631,12 @@ impl RunList {
             let done = inner.due.is_empty();
             if done || wake || budget.is_spent() {
                 inner.draining = !done;
+                let drained = inner.drained;
                 drop(inner);
                 interrupts.end();
                 if wake {
-                    self.past.wake_up_all();
+                    self.wake_few(drained);
+                    budget.charge(FEW_WOKEN as u32);
                 }
                 if done {
                     abi_trace::drain(budget.spent(), false);
@@ -692,8 +721,8 @@ impl Inner {
     /// Notes that all that was taken has run. Returns whether threads wait that have to know.
     fn note_run(&mut self) -> bool {
         let drained = self.due.left(&self.table);
-        let more = mem::replace(&mut self.drained, drained) != drained;
-        more && self.waiting != 0
+        self.drained = drained;
+        drained >= self.wake_at
     }
 
     /// Takes a counter operation if nothing else is due.
@@ -778,6 +807,27 @@ impl WorkItem for RunList {
             cond_resched();
             budget = budget.renewed();
             begins = false;
+        }
+    }
+}
+
+impl WorkItem<WAKE> for RunList {
+    fn work(&self) -> &Work<Self, WAKE> {
+        &self.wake_work
+    }
+
+    fn run(this: Arc<Self>) {
+        loop {
+            let more = {
+                // Nobody else wakes those that were taken out.
+                let _preemption = NoPreemption::begin();
+                let due = this.past.lock().detach_few(FEW_WOKEN);
+                due.leaves_others()
+            };
+            if !more {
+                break;
+            }
+            cond_resched();
         }
     }
 }

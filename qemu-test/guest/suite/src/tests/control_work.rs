@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kfi::{bits, uapi, CntrAttr, Counter, Error, KfiErrno, OpType, Work};
+use kfi::{bits, uapi, CntrAttr, Counter, Error, KfiErrno, OpType, Work, WorkId};
 use rand::seq::SliceRandom;
 
 use crate::check::{Outcome, Stop};
@@ -22,6 +22,7 @@ tests! {
     "case-48-cancel-freed" ["R-CTL-2"] cancel_freed;
     "case-48-cancel-in-any-order" ["R-CTL-2"] cancel_in_any_order;
     alone "case-49-cancel-races-fire" ["R-CTL-2 R-CTL-5"] cancel_races_fire;
+    alone "case-49-many-threads-cancel" ["R-CTL-2 R-CTL-5"] many_threads_cancel;
     "case-50-flush" ["R-CTL-3 R-CTL-4"] flush;
     "case-50-flush-leaves-the-rest" ["R-CTL-3 R-CTL-4"] flush_leaves_the_rest;
     "case-50-flush-wrong-argument" ["R-CTL-4"] flush_wrong_argument;
@@ -196,6 +197,62 @@ fn cancel_races_fire(env: &Env) -> Outcome {
     }
     env.note(format!("{cancelled} cancelled, {fired} fired"));
     Ok(())
+}
+
+/// Cancels a work, and releases it; returns whether it had fired.
+fn had_fired(rig: &Rig, id: WorkId) -> Result<bool, Stop> {
+    match rig.domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE) {
+        Ok(()) => Ok(false),
+        Err(Error::Fabric(KfiErrno::ENOENT)) => {
+            // Not if it is yet to run: then it goes with its domain.
+            rig.session.release_work(id).ok();
+            Ok(true)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// More threads cancel than are woken at a time, and each waits for what has fired before.
+fn many_threads_cancel(env: &Env) -> Outcome {
+    const THREADS: u64 = 24;
+    let rig = Rig::new(env)?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let rounds = env.scaled(400, 40);
+    let burst: Vec<_> = (0..50)
+        .map(|_| Work::add(&target, 1, &trigger, 1))
+        .collect();
+    let ended = AtomicU64::new(0);
+    let fired = in_threads(0..=THREADS, |thread| -> Result<u64, Stop> {
+        let mut fired = 0;
+        if thread == 0 {
+            // There is always something on its way.
+            while ended.load(Ordering::Relaxed) < THREADS {
+                trigger.set(0)?;
+                let ids = queue_all(&rig.domain, &burst)?;
+                trigger.add(1)?;
+                for id in ids {
+                    fired += u64::from(had_fired(&rig, id)?);
+                }
+                trigger.add(1)?;
+            }
+            return Ok(fired);
+        }
+        for _ in 0..rounds {
+            let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 2))?;
+            fired += u64::from(had_fired(&rig, id)?);
+        }
+        ended.fetch_add(1, Ordering::Relaxed);
+        Ok(fired)
+    })?;
+    let fired: u64 = fired.iter().sum();
+    env.note(format!("{fired} fired"));
+    target.wait(fired, Some(LONG))?;
+    settle();
+    check_eq!(target.read()?, fired, "what was not cancelled");
+    for counter in [trigger, target] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    rig.close()
 }
 
 /// Works that are cancelled while their thresholds are met; returns how many were cancelled.

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use kfi::{bits, Caps, Form, Kind, Work};
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{needs, Area, Pair};
+use crate::ends::{contexts, needs, Area, Net, Pair};
 use crate::env::Env;
-use crate::rig::{until, Rig};
+use crate::rig::{unshare, until, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -18,6 +18,7 @@ tests! {
     "events-of-the-core" ["kfabric.h"] events_of_the_core;
     "events-of-triggers" ["R-TRIG-13"] events_of_triggers;
     "spent-by-drainers" ["R-DWQ-31"] spent_by_drainers;
+    "spent-by-those-who-complete" ["R-DWQ-31"] spent_by_completers;
     "debugfs-of-the-core" ["kfabric.h"] debugfs_of_the_core;
     "debugfs-of-the-provider" ["kfabric.h"] debugfs_of_the_provider;
 }
@@ -189,6 +190,50 @@ fn spent_by_drainers(env: &Env) -> Outcome {
     }
     drop((trigger, target));
     rig.close()
+}
+
+/// A thread that completes operations, of which there may be many, runs little of what each makes due.
+fn spent_by_completers(env: &Env) -> Outcome {
+    let tracing = Tracing::new("kfi_soft/kfi_soft_drain")?;
+    let net = Net::pair(env)?;
+    if net.rig.info.entries()[0].fabric_attr.prov_name == "kcxi" {
+        return Err(Stop::Skip("another name".to_owned()));
+    }
+    needs(&net.rig.info.entries()[0], Caps::TRIGGER)?;
+    let target = net.counter()?;
+    let domain = &net.rig.domain;
+    let mut ids = Vec::new();
+    for (round, count) in [(1, 3), (2, 500)] {
+        let add = Work::add(&target, 1, &net.peers[1].received, round);
+        for _ in 0..count {
+            ids.push(domain.queue_work(&add)?);
+        }
+        tracing.lines()?;
+        let before = target.read()?;
+        net.peers[1].ep.post(&net.receive(1, 0, 64))?;
+        net.peers[0].ep.post(&net.send(0, 1, 0, 64))?;
+        target.wait_ms(before + count, 20_000)?;
+        let has_ended = |line: &String| line.contains("rest=none");
+        until(|| Ok(tracing.so_far()?.iter().any(has_ended)))?;
+        let lines = tracing.lines()?;
+        let mut sum = 0;
+        for line in &lines {
+            let spent = told(line, "spent")?;
+            check!(has_ended(line) || spent <= 64, "{lines:#?}");
+            sum += spent;
+        }
+        check_eq!(sum, count, "{lines:#?}");
+        let left = lines.iter().any(|line| line.contains("rest=queued"));
+        check_eq!(left, count > 64, "{lines:#?}");
+    }
+    contexts(&net.peers[0].tx, 2)?;
+    contexts(&net.peers[1].rx, 2)?;
+    domain.flush_work(None)?;
+    for id in ids {
+        net.rig.session.release_work(id)?;
+    }
+    unshare(target)?.close().map_err(|(_, error)| error)?;
+    net.close()
 }
 
 /// The lines of a file of debugfs, but for the headings.

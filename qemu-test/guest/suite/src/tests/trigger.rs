@@ -40,6 +40,7 @@ tests! {
     alone "case-27-posts-race-fire" ["R-TRIG-24"] posts_race_fire;
     "case-28-cancel" ["R-TRIG-26"] cancel;
     alone "case-28-cancel-races-fire" ["R-TRIG-26 R-TRIG-10"] cancel_races_fire;
+    alone "case-28-threads-cancel-one" ["R-TRIG-26"] threads_cancel_one;
     "case-29-close-with-pending" ["R-CLOSE-4 R-CLOSE-2"] close_with_pending;
     "case-29-close-races-fire" ["R-CLOSE-4"] close_races_fire;
     "case-30-failure" ["R-TRIG-13 R-TRIG-25"] failure;
@@ -699,6 +700,37 @@ fn cancel(env: &Env) -> Outcome {
     expect_contexts(&this.tx, &[4])?;
     // After it was fired.
     expect_fabric(this.ep.cancel(4), KfiErrno::ENOENT)?;
+    unshare(counter)?.close().map_err(|(_, error)| error)?;
+    net.close()
+}
+
+/// One operation is pending, and two threads cancel it: one of them does, before the second one fires what is
+/// left. A thread finds an operation under the lock of the run list, and marks it there; so there is none for
+/// the other one only if it is cancelled, however long the first one is away then.
+fn threads_cancel_one(env: &Env) -> Outcome {
+    let net = Net::pair(env)?;
+    let counter = net.counter()?;
+    let this = &net.peers[0];
+    for round in 0..env.scaled(2_000, 200) {
+        let add = net.atomic(Kind::ATOMIC, uapi::KFI_SUM, (0, 1), 0, 8, 1);
+        this.ep
+            .post(&triggered(add.context(7), &counter, round + 1))?;
+        let won = in_threads(0..2, |role| -> Result<u64, Stop> {
+            pin(role)?;
+            let result = this.ep.cancel(7);
+            if role == 1 {
+                counter.add(1)?;
+            }
+            match result {
+                Ok(()) => Ok(1),
+                Err(Error::Fabric(KfiErrno::ENOENT)) => Ok(0),
+                Err(error) => Err(error.into()),
+            }
+        })?;
+        check_eq!(won.iter().sum::<u64>(), 1, "in round {round}");
+        expect_error(&this.tx, 7, KfiErrno::ECANCELED)?;
+        quiet(&this.tx)?;
+    }
     unshare(counter)?.close().map_err(|(_, error)| error)?;
     net.close()
 }
