@@ -235,12 +235,17 @@ impl Additions {
 pub(crate) struct Runner {
     /// Yet to be made.
     additions: Option<Additions>,
+    /// Keeps interrupts disabled until something is made.
+    irqs: IrqGuard,
 }
 
 impl Runner {
-    /// Has run nothing.
-    pub(crate) fn new() -> Self {
-        Self { additions: None }
+    /// Has run nothing. Interrupts that are disabled by `irqs` are enabled after the first step.
+    pub(crate) fn new(irqs: IrqGuard) -> Self {
+        Self {
+            additions: None,
+            irqs,
+        }
     }
 
     /// Runs an operation, now or later, but before what comes after it.
@@ -255,7 +260,8 @@ impl Runner {
             (Pending::Add { counter, value, .. }, None) => (counter, value),
             (other, _) => {
                 self.make();
-                other.run(&mut IrqGuard::none());
+                other.run(&mut self.irqs);
+                self.irqs.end();
                 return;
             }
         };
@@ -266,7 +272,8 @@ impl Runner {
     /// Makes the additions.
     fn make(&mut self) {
         if let Some(additions) = self.additions.take() {
-            additions.run(&mut IrqGuard::none());
+            additions.run(&mut self.irqs);
+            self.irqs.end();
         }
     }
 

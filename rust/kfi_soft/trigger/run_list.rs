@@ -669,7 +669,7 @@ impl RunList {
     fn run_many(
         &self,
         mut inner: SpinLockIrqGuard<'_, Inner>,
-        interrupts: IrqGuard,
+        mut interrupts: IrqGuard,
         budget: &mut DrainBudget,
     ) {
         let mut taken = [const { None }; TAKEN];
@@ -682,14 +682,15 @@ impl RunList {
             None
         };
         drop(inner);
-        drop(interrupts);
-        drop(emptied);
         if let Some(taken) = transfer {
+            interrupts.end();
+            drop(emptied);
             self.begin(taken);
             return;
         }
         budget.spend(count);
-        run(&mut taken);
+        run(&mut taken, interrupts);
+        drop(emptied);
     }
 
     /// Begins a data transfer, or cancels it if that was asked for after it had fired.
@@ -772,9 +773,10 @@ impl Inner {
     }
 }
 
-/// Runs counter operations, and leaves nothing behind.
-fn run(taken: &mut [Option<Taken>]) {
-    let mut runner = Runner::new();
+/// Runs counter operations, and leaves nothing behind. Interrupts stay disabled by `irqs` for the first step at the
+/// most: as a rule the only one, in which all of them are made.
+fn run(taken: &mut [Option<Taken>], irqs: IrqGuard) {
+    let mut runner = Runner::new(irqs);
     for place in taken {
         let Some(Taken {
             value,
