@@ -32,6 +32,7 @@ tests! {
     "cq-sread-timeouts" ["kfi_shim.h"] completions::cq_sread_timeouts;
     "cq-sread-threshold" ["kfi_eq.h"] completions::cq_sread_threshold;
     "cq-sread-threshold-ends" ["kfi_eq.h"] completions::cq_sread_threshold_ends;
+    "many-readers" ["kfi_eq.h"] completions::many_readers;
     "cq-signal" ["kfi_shim.h"] completions::cq_signal;
     alone "cq-readers-share" ["kfi_shim.h"] completions::cq_readers_share;
     alone "cq-thresholds-beside-writers" ["kfi_eq.h"] completions::cq_thresholds_beside_writers;

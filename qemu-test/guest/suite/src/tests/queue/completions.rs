@@ -528,6 +528,45 @@ pub(super) fn cq_sread_threshold_ends(env: &Env) -> Outcome {
     Ok(())
 }
 
+/// More readers sleep than are woken at a time: each of them gets its entry, an error is told to all, and a
+/// signal ends all waits.
+pub(super) fn many_readers(env: &Env) -> Outcome {
+    const READERS: u64 = 50;
+    let rig = Rig::new(env)?;
+    for wait_obj in [WaitObj::UNSPEC, WaitObj::QUEUE] {
+        let cq = open_with_threshold(&rig, CqAttr::new().wait_obj(wait_obj))?;
+        let asleep = |room: usize, thresholds: u64| {
+            (0..READERS)
+                .map(|reader| asleep_for(&cq, room, 1 + reader % thresholds))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let readers = asleep(1, 1)?;
+        for context in 0..READERS {
+            cq.write(&completion(context))?;
+        }
+        let mut read = Vec::new();
+        for reader in readers {
+            read.extend(contexts(reader.join()?.0?));
+        }
+        read.sort_unstable();
+        check!(read.into_iter().eq(0..READERS), "each entry is read once");
+
+        let readers = asleep(2, 2)?;
+        cq.write_err(&failed(5))?;
+        for reader in readers {
+            expect_fabric(reader.join()?.0, KfiErrno::EAVAIL)?;
+        }
+        check_eq!(cq.read_err()?.err, 5);
+
+        let readers = asleep(2, 2)?;
+        cq.signal()?;
+        for reader in readers {
+            expect_fabric(reader.join()?.0, KfiErrno::EAGAIN)?;
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn cq_signal(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let cq = open_cq(&rig)?;
