@@ -1115,6 +1115,43 @@ fn finish(mut world: World, millis: u64) {
     world.check();
 }
 
+/// A target that has answered requests which it says that it has not read keeps nothing but its own from going on.
+#[test]
+fn answers_to_what_was_not_read_stop_nothing() {
+    let mut world = World::new(9);
+    for _ in 0..4 {
+        world.post_one(What::Send, 10);
+    }
+    world.settle();
+    let mut open = std::mem::take(&mut world.model.open);
+    assert_eq!(open.len(), 4);
+    let first = open.remove(0);
+    for asked in open {
+        world.model.answered.push_back((asked.id, 0, asked));
+    }
+    world.settle();
+    assert_eq!(world.initiator.len(), 1, "the first one has no answer");
+    let window = Window {
+        numbers: WINDOW as u64,
+        flows: FLOWS,
+        eager: 1 << 20,
+    };
+    world.initiator.disconnected();
+    world
+        .initiator
+        .connected(first.id + 1, window)
+        .expect("it may have read the first one");
+    world.post_one(What::Send, 10);
+    let mut out = [0; 1000];
+    let posted = &mut world.posted;
+    let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+    assert_ne!(
+        world.initiator.fill(&mut out, fresh),
+        0,
+        "it waits for ever"
+    );
+}
+
 /// A flow of which nothing can be taken back goes on as it is.
 #[test]
 fn a_flow_of_which_all_is_taken_is_not_stopped() {

@@ -1262,7 +1262,12 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 };
                 self.number(entry);
             }
-            let mut sent = self.sent.find_named(&(0, self.at))?;
+            let Some(mut sent) = self.sent.find_named(&(0, self.at)) else {
+                // Those from `at` on were answered without having been read. No target does that, and others
+                // are not to wait for it.
+                self.at = self.next;
+                continue;
+            };
             let id = sent.id;
             let terms = Terms {
                 eager: u64::from(self.window.eager.min(MAX_EAGER)),
