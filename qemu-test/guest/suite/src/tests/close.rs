@@ -7,20 +7,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use kfi::uapi::KFI_GETWAITOBJ;
-use kfi::{bits, Caps, CntrAttr, Error, Form, KfiErrno, Kind, Operation, Session, WaitObj, Work};
+use kfi::{
+    bits, Caps, CntrAttr, CompletionQueue, Error, Form, KfiErrno, Kind, Operation, Session,
+    WaitObj, Work,
+};
 use kfi_host::process::{self, Status};
 use kfi_host::thread;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{expect_context, Area, End, Pair, LONG};
+use crate::ends::{Area, End, Pair, LONG};
 use crate::env::Env;
 use crate::rig::{
     expect_busy, expect_fabric, expect_os, in_threads, is_busy, pin, query, unshare, Rig, Waiter,
 };
 use crate::tests::deferred::queue_all;
-use crate::tests::tagged::look_until_there;
+use crate::tests::tagged::look;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -404,9 +407,15 @@ fn killed_in_any_moment(env: &Env) -> Outcome {
 /// Messages of [`post_large`]: not so many that the receiver makes some of them wait.
 const LARGE: u64 = 60;
 
+/// Messages of [`post_large`] that were copied meanwhile, as the sender and the receiver know.
+struct Copied {
+    sent: u64,
+    received: u64,
+}
+
 /// Posts messages of a GiB from one end to the other, and receives for all of them: a work queue copies
 /// them one after the other, from and to the same few MiB. All have been matched then.
-fn post_large(pair: &Pair) -> Result<Area, Stop> {
+fn post_large(pair: &Pair) -> Result<(Area, Copied), Stop> {
     const PIECES: usize = 256;
     const LAST: u64 = 1;
     let memory = Area::plain(&pair.session, 4 << 20)?;
@@ -421,10 +430,30 @@ fn post_large(pair: &Pair) -> Result<Area, Stop> {
     let last = pair.a.operation(Kind::TSEND, Form::PLAIN);
     let last = last.segment(memory.part(0, 1)).tag(LAST, 0).context(LARGE);
     pair.a.post(&last)?;
-    let found = look_until_there(pair, LAST, bits::DISCARD)?;
-    check_eq!(found.tag, LAST);
-    expect_context(&pair.a.tx, LARGE)?;
-    Ok(memory)
+    let look = look(LAST, 0, bits::DISCARD).context(LARGE);
+    pair.b.post(&look)?;
+    let received = others_before(&pair.b.rx, || pair.b.post(&look))?;
+    let sent = others_before(&pair.a.tx, || Err(Stop::fail("it was not sent")))?;
+    Ok((memory, Copied { sent, received }))
+}
+
+/// Waits for the completion of the last message; returns how many others come before. Does something if that
+/// has failed.
+fn others_before(queue: &CompletionQueue, failed: impl Fn() -> Outcome) -> Result<u64, Stop> {
+    let mut others = 0;
+    loop {
+        match queue.sread(1, Some(LONG)) {
+            Ok(entries) if entries.iter().any(|entry| entry.op_context == LARGE) => {
+                return Ok(others);
+            }
+            Ok(_) => others += 1,
+            Err(Error::Fabric(KfiErrno::EAVAIL)) => {
+                check_eq!(queue.read_err()?.err, KfiErrno::ENOMSG.number());
+                failed()?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Either side is closed while messages are queued that have been matched: they are not copied, and
@@ -432,12 +461,15 @@ fn post_large(pair: &Pair) -> Result<Area, Stop> {
 fn large_messages_matched(env: &Env) -> Outcome {
     for sender in [true, false] {
         let pair = Pair::new(env, Caps::TAGGED)?;
-        let memory = post_large(&pair)?;
+        let (memory, copied) = post_large(&pair)?;
         let Pair { a, b, far, rig } = pair;
-        let (closed, other) = if sender { (a, &b.rx) } else { (b, &a.tx) };
+        let (closed, other, copied) = match sender {
+            true => (a, &b.rx, copied.received),
+            false => (b, &a.tx, copied.sent),
+        };
         let End { ep, tx, rx, av, .. } = closed;
         ep.close().map_err(|(_, error)| error)?;
-        let (mut good, mut failed) = (0, 0);
+        let (mut good, mut failed) = (copied, 0);
         while good + failed < LARGE {
             match other.sread(1, Some(LONG)) {
                 Ok(entries) => good += entries.len() as u64,

@@ -153,7 +153,7 @@ fn apart_from_messages(env: &Env) -> Outcome {
 }
 
 /// Looks for a message with a tag.
-fn look(tag: u64, ignore: u64, flags: u64) -> Operation {
+pub(crate) fn look(tag: u64, ignore: u64, flags: u64) -> Operation {
     Operation::new(Kind::TRECV, Form::MSG)
         .tag(tag, ignore)
         .context(100 + tag)
@@ -161,7 +161,7 @@ fn look(tag: u64, ignore: u64, flags: u64) -> Operation {
 }
 
 /// Looks until there is such a message; it may take a while to arrive.
-pub(crate) fn look_until_there(
+fn look_until_there(
     pair: &Pair,
     tag: u64,
     flags: u64,
