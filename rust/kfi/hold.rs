@@ -238,13 +238,6 @@ impl<T: Object> HoldsOnce<T> {
         Ok(())
     }
 
-    /// Returns the object.
-    #[inline]
-    pub fn get(&self) -> &T {
-        // SAFETY: By the type invariants it cannot be closed, and its memory stays.
-        unsafe { self.fid.as_ref() }
-    }
-
     /// Ends the holds and uses the object, from any context.
     #[inline]
     pub fn use_last(self, f: impl FnOnce(&T)) {

@@ -68,7 +68,10 @@ pub use address_vector::{
     Results, //
 };
 #[allow(unused_imports, reason = "not every provider looks at it")]
-pub use completion_queue::CompletionFormat;
+pub use completion_queue::{
+    CompletionFormat,
+    WaitCondition, //
+};
 pub use completion_queue::{
     call_completion_handler,
     completion_queue_test_ops,

@@ -79,6 +79,7 @@ impl ErrorValue {
     /// Changes the value to what `change` makes of it, and returns the old one and the new one; `None`
     /// if they are the same, which is no change. `lock` is that of the counter whose value it is: with
     /// another one waits may miss the change.
+    #[allow(dead_code, reason = "not every provider has such counters")]
     pub fn change<T>(
         &self,
         lock: &mut WaitGuard<'_, T>,
