@@ -67,7 +67,7 @@ pub use address_vector::{
     Insertion,
     Results, //
 };
-#[allow(unused_imports, reason = "not every provider looks at it")]
+#[allow(unused_imports, reason = "not every provider looks at them")]
 pub use completion_queue::{
     CompletionFormat,
     WaitCondition, //

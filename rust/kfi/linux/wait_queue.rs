@@ -131,7 +131,8 @@ impl WaitQueue {
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
     }
 
-    /// Returns whether no more than `few` threads wait and listen.
+    /// Returns whether no more than `few` threads wait, and nobody listens of whom it is not known how many there are
+    /// behind, as behind an epoll instance.
     #[allow(dead_code, reason = "not every module has queues that may be long")]
     pub fn is_short(&self, few: u32) -> bool {
         // SAFETY: The head is initialised by the type invariants.
