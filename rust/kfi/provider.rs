@@ -67,11 +67,6 @@ pub use address_vector::{
     Insertion,
     Results, //
 };
-#[allow(unused_imports, reason = "not every provider looks at them")]
-pub use completion_queue::{
-    CompletionFormat,
-    WaitCondition, //
-};
 pub use completion_queue::{
     call_completion_handler,
     completion_queue_test_ops,
@@ -86,6 +81,11 @@ pub use completion_queue::{
     Failure,
     Outcome,
     ADDR_NOTAVAIL, //
+};
+#[allow(unused_imports, reason = "not every provider looks at them")]
+pub use completion_queue::{
+    CompletionFormat,
+    WaitCondition, //
 };
 pub use counter::{
     counter_test_ops,
