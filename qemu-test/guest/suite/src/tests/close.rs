@@ -463,9 +463,10 @@ fn large_messages_matched(env: &Env) -> Outcome {
         let pair = Pair::new(env, Caps::TAGGED)?;
         let (memory, copied) = post_large(&pair)?;
         let Pair { a, b, far, rig } = pair;
-        let (closed, other, copied) = match sender {
-            true => (a, &b.rx, copied.received),
-            false => (b, &a.tx, copied.sent),
+        let (closed, other, copied) = if sender {
+            (a, &b.rx, copied.received)
+        } else {
+            (b, &a.tx, copied.sent)
         };
         let End { ep, tx, rx, av, .. } = closed;
         ep.close().map_err(|(_, error)| error)?;
