@@ -1077,6 +1077,7 @@ impl Counter {
         if !joined {
             for _ in 0..works {
                 self.count(value, 1, irqs);
+                irqs.end();
             }
         }
     }

@@ -72,14 +72,6 @@ impl WaitQueue {
         unsafe { bindings::__wake_up(self.head.get(), TASK_NORMAL, 0, ptr::null_mut()) };
     }
 
-    /// As [`Self::wake_up_all`], but of those that take turns ([`Self::wait_in_turn`]) only the first `few` that are due:
-    /// one that goes, and leaves something to others, wakes some of these.
-    #[allow(dead_code, reason = "not every module has queues")]
-    pub fn wake_up_few(&self, few: c_int) {
-        // SAFETY: The head is initialised by the type invariants.
-        unsafe { bindings::__wake_up(self.head.get(), TASK_NORMAL, few, ptr::null_mut()) };
-    }
-
     /// Returns whether somebody waits.
     ///
     /// A thread that has made the condition of [`Self::wait_until`] true, followed by a full
@@ -143,38 +135,22 @@ impl WaitQueue {
     ///
     /// `condition` runs while the task is about to sleep and must not sleep itself.
     pub fn wait_until(&self, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
-        self.wait_as(
-            kernel::task::TASK_INTERRUPTIBLE,
-            Turns::None,
-            deadline,
-            condition,
-        )
-    }
-
-    /// As [`Self::wait_until`], of threads that take turns.
-    #[allow(dead_code, reason = "not every module has queues")]
-    pub fn wait_in_turn(&self, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
-        self.wait_as(
-            kernel::task::TASK_INTERRUPTIBLE,
-            Turns::Taken,
-            deadline,
-            condition,
-        )
+        self.wait_as(kernel::task::TASK_INTERRUPTIBLE, deadline, condition)
     }
 
     /// As [`Self::wait_until`], but of the signals only those end it that end the process.
     #[allow(dead_code, reason = "not every module waits so")]
     pub fn wait_killable(&self, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
         let state = bindings::TASK_KILLABLE.cast_signed();
-        self.wait_as(state, Turns::None, deadline, condition)
+        self.wait_as(state, deadline, condition)
     }
 
-    /// As [`Self::wait_in_turn`], but a wake-up before `condition` holds costs no more than to ask it: the thread
+    /// As [`Self::wait_until`], but a wake-up before `condition` holds costs no more than to ask it: the thread
     /// goes on to sleep.
     ///
     /// `condition` is asked by whoever wakes, too, under the lock of the queue: from any context.
     #[allow(dead_code, reason = "not every module has queues")]
-    pub fn wait_in_turn_until_due<C: Fn() -> bool + Sync>(
+    pub fn wait_until_due<C: Fn() -> bool + Sync>(
         &self,
         deadline: Deadline,
         condition: &C,
@@ -184,30 +160,16 @@ impl WaitQueue {
             condition,
         };
         let state = kernel::task::TASK_INTERRUPTIBLE;
-        let change = |entry: *mut bindings::wait_queue_entry| {
+        self.wait_with(state, deadline, condition, &waiter.entry, |entry| {
             // SAFETY: `entry` is that of `waiter`, initialised and in no queue yet.
             unsafe { (*entry).func = Some(DueWaiter::<C>::wake_callback) };
-        };
-        self.wait_with(
-            state,
-            Turns::Taken,
-            deadline,
-            condition,
-            &waiter.entry,
-            change,
-        )
+        })
     }
 
     /// Sleeps in `state`, as [`Self::wait_until`] says.
-    fn wait_as(
-        &self,
-        state: c_int,
-        turns: Turns,
-        deadline: Deadline,
-        condition: impl FnMut() -> bool,
-    ) -> Wakeup {
+    fn wait_as(&self, state: c_int, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
         let entry = Opaque::uninit();
-        self.wait_with(state, turns, deadline, condition, &entry, |_| ())
+        self.wait_with(state, deadline, condition, &entry, |_| ())
     }
 
     /// As [`Self::wait_as`], with an entry that is yet to be initialised, and is changed by `change` then.
@@ -215,7 +177,6 @@ impl WaitQueue {
     fn wait_with(
         &self,
         state: c_int,
-        turns: Turns,
         deadline: Deadline,
         mut condition: impl FnMut() -> bool,
         entry: &Opaque<bindings::wait_queue_entry>,
@@ -226,7 +187,7 @@ impl WaitQueue {
             return Wakeup::NotNeeded;
         }
         // SAFETY: `entry` is valid memory that stays in place until `finish_wait` below, as it is borrowed.
-        unsafe { bindings::init_wait_entry(entry.get(), turns.flags()) };
+        unsafe { bindings::init_wait_entry(entry.get(), 0) };
         change(entry.get());
         let mut expired = false;
         let ret = loop {
@@ -250,26 +211,7 @@ impl WaitQueue {
     }
 }
 
-/// Whether [`WaitQueue::wake_up_few`] wakes a thread in any case.
-#[derive(Clone, Copy)]
-enum Turns {
-    /// It does.
-    None,
-    /// It wakes the first few of those that take turns.
-    Taken,
-}
-
-impl Turns {
-    /// Returns the flags that C knows.
-    fn flags(self) -> c_int {
-        match self {
-            Self::None => 0,
-            Self::Taken => bindings::WQ_FLAG_EXCLUSIVE.cast_signed(),
-        }
-    }
-}
-
-/// A thread that waits in [`WaitQueue::wait_in_turn_until_due`].
+/// A thread that waits in [`WaitQueue::wait_until_due`].
 #[repr(C)]
 struct DueWaiter<'a, C> {
     /// First, as C knows the waiter by it.

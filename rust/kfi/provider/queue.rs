@@ -43,8 +43,7 @@ use crate::kfi::{
     linux::{
         interrupts::NoPreemption,
         sleep::Wakeup,
-        timeout::Timeout,
-        wait_queue::WaitQueue, //
+        timeout::Timeout, //
     },
     wait_obj::WaitObj, //
 };
@@ -112,9 +111,6 @@ const COMING: u32 = 4;
 
 /// An error lies among the entries at the front.
 const FAILED: u32 = 8;
-
-/// How many of the threads that sleep for entries are woken at a time.
-const READERS: c_int = 16;
 
 /// Wait sets that queues are members of. All are called from any context, hard interrupts included, and
 /// must not sleep.
@@ -263,22 +259,15 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         ret
     }
 
-    /// Wakes the threads that wait; of those in [`Self::read_blocking`] a few, as what there is may be for one of
-    /// them, which wakes others if it leaves something. Something that they look at was changed, fully ordered.
+    /// Wakes the threads that wait. Something that they look at was changed, fully ordered.
     pub fn wake(&self) {
-        self.wake_with(|queue| queue.wake_up_few(READERS));
-    }
-
-    /// As [`Self::wake`], in one of two ways if there is a wait queue.
-    #[inline]
-    fn wake_with(&self, wake: impl FnOnce(&WaitQueue)) {
         let queue = self.source.queue();
         match (self.source.wait_obj(), self.source.set()) {
             (WaitObj::Set, Some(set)) => set.signal_queue(),
             (WaitObj::None, _) => (),
             // The wait queue is known to `read_blocking` only.
             (WaitObj::Unspec, _) if !queue.has_waiters() => (),
-            _ => wake(queue),
+            _ => queue.wake_up_all(),
         }
     }
 
@@ -288,7 +277,7 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         // Full: before the wake-up.
         // See `qemu-test/litmus/KFI-queue-signal.litmus`.
         self.signals.fetch_add(1, ordering::Full);
-        self.wake_with(WaitQueue::wake_up_all);
+        self.wake();
     }
 
     /// Runs `read` until it returns something else than `EAGAIN`.
@@ -310,21 +299,13 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         let signalled = || self.signals.load(ordering::Acquire) != signals;
         let is_due = || self.has(count) || signalled();
         let some = count > 1;
-        let mut slept = false;
         // How the wait has ended without as many as were wanted.
         let mut ended = (timeout == Timeout::Millis(0)).then_some(ETIMEDOUT);
         loop {
             if !some || ended.is_some() || self.has(count) {
                 match read() {
                     Err(error) if error == EAGAIN => (),
-                    ret => {
-                        // It may have been woken in place of others, which have waited for longer than the thread that
-                        // has woken it knew of it: they are found. Those that come now look themselves.
-                        if slept && self.is_ready() {
-                            self.wake();
-                        }
-                        return ret;
-                    }
+                    ret => return ret,
                 }
             }
             if let Some(error) = ended {
@@ -332,13 +313,9 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
             }
             let wakeup = match some {
                 // Whoever adds an entry need not ask whether it is the last one that was missing.
-                false => self.source.queue().wait_in_turn(deadline, is_due),
-                true => {
-                    let queue = self.source.queue();
-                    queue.wait_in_turn_until_due(deadline, &is_due)
-                }
+                false => self.source.queue().wait_until(deadline, is_due),
+                true => self.source.queue().wait_until_due(deadline, &is_due),
             };
-            slept = true;
             if self.has(count) {
                 continue;
             }

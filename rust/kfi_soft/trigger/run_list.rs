@@ -547,8 +547,10 @@ impl RunList {
     }
 
     /// Wakes a few of those that wait for what has run, so many batches, and leaves the others to the work queue.
-    /// From any context. The caller is not preempted meanwhile.
+    /// From any context.
     fn wake_few(self: &Arc<Self>, drained: u64) {
+        // Nobody else wakes those that were taken out.
+        let _preemption = NoPreemption::begin();
         let due = {
             let mut past = self.past.lock();
             let due = past.detach_due(drained, FEW_WOKEN);
@@ -777,6 +779,9 @@ impl Inner {
 /// most: as a rule the only one, in which all of them are made.
 fn run(taken: &mut [Option<Taken>], irqs: IrqGuard) {
     let mut runner = Runner::new(irqs);
+    // May be the last references to counters that were closed meanwhile: dropped with interrupts as they were.
+    let mut counters = [const { None }; TAKEN];
+    let mut counters_left = counters.iter_mut();
     for place in taken {
         let Some(Taken {
             value,
@@ -788,11 +793,13 @@ fn run(taken: &mut [Option<Taken>], irqs: IrqGuard) {
             break;
         };
         abi_trace::fire(counter.id(), key);
-        // May be the last reference to one that was closed meanwhile.
-        drop(counter);
+        if let Some(place) = counters_left.next() {
+            *place = Some(counter);
+        }
         runner.run(value);
     }
     runner.end();
+    drop(counters);
 }
 
 impl WorkItem for RunList {
