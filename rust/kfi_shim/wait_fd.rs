@@ -2,7 +2,7 @@
 
 //! Descriptors for wait objects: what poll, select, epoll and read do with an object.
 //!
-//! # Who is woken where
+//! # Where threads are woken
 //!
 //! The wait queue of an object is woken with interrupts disabled, and maybe those of many objects one
 //! after the other. So only so many descriptors listen to a queue, and what is done there for each of
@@ -12,8 +12,8 @@
 //!
 //! # Nobody waits in vain
 //!
-//! Each change is followed by a wake-up of all who wait; the question is how soon. Whoever waits for a
-//! descriptor adds itself to its queue and then looks at it, as whoever is woken does: nothing but a look
+//! Each change is followed by a wake-up of all who wait; the question is how soon. A thread that waits for a
+//! descriptor adds itself to its queue and then looks at it, as a thread that is woken does: nothing but a look
 //! tells what has changed. So if nobody has looked since those who wait were told, they are yet to look,
 //! and will see what has changed since, too. They are told again nevertheless, as one of them may have gone
 //! with the wake-up of another, or may have looked at less; but that has time, and however many changes
@@ -275,7 +275,7 @@ impl Woken for Ear {
         wakeups.generation.fetch_add(1, ordering::Full);
         // Relaxed, both loads: ordered by the addition.
         if wakeups.is_looked_at.load(ordering::Relaxed) {
-            // Full: who has looked is in the queue, and whoever looks after this is told of the next
+            // Full: a thread that has looked is in the queue, and one that looks after this is told of the next
             // change.
             wakeups.is_looked_at.xchg(false, ordering::Full);
             let few = usize::from(FEW);
