@@ -52,6 +52,13 @@
  * earlier one is seen by kfi_trywait(). Only one thread at a time may do this
  * for an object or a set: an event that was reported to one thread is not
  * reported to others.
+ *
+ * A wake function of a consumer's own (init_waitqueue_func_entry()) is called
+ * with the lock of the wait queue held and interrupts disabled. It may read
+ * counters, and neither change one nor post nor read a completion queue:
+ * whoever changes a counter may run what that and other threads have made due,
+ * which may wake the same queue. For the same reason no lock that it takes may
+ * be held around calls that change counters or post.
  */
 
 /**

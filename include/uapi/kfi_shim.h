@@ -512,6 +512,8 @@ struct kfi_shim_control {
  * an object: what it has seen, and what it has armed, is so for all others, too, who might sleep though
  * they have not seen it.
  *
+ * Threads that wait behind epoll(7) instances are woken by a thread of the kernel of ordinary priority.
+ *
  * While the descriptor is open, %KFI_SHIM_CLOSE of the object fails with EBUSY, and the objects
  * of the session live on even when its own file is closed.
  */

@@ -883,6 +883,7 @@ impl Session {
                     break;
                 };
                 from = (handle, next);
+                task::cond_resched();
             }
         }
         // Changes from the snapshot on make the descriptors readable.

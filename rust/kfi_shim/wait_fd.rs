@@ -34,9 +34,9 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        new_mutex,
+        new_spinlock,
         Arc,
-        Mutex,
+        SpinLock,
         UniqueArc, //
     },
     time::{
@@ -154,9 +154,9 @@ const AGAIN: u64 = 1;
 /// The descriptors that listen to a wait queue.
 #[pin_data]
 pub(crate) struct Listeners {
-    /// By their numbers.
+    /// By their numbers. No mutex: the thread that wakes others does not wait for one that may not run.
     #[pin]
-    wakeups: Mutex<RBTree<u64, Arc<Wakeups>>>,
+    wakeups: SpinLock<RBTree<u64, Arc<Wakeups>>>,
     /// How many there are, or are about to be.
     count: Atomic<usize>,
     work_queue: Arc<WorkQueue>,
@@ -170,7 +170,7 @@ impl Listeners {
     /// Without descriptors.
     pub(crate) fn new(work_queue: Arc<WorkQueue>) -> impl PinInit<Self> {
         pin_init!(Self {
-            wakeups <- new_mutex!(RBTree::new(), "kfi_shim::Listeners::wakeups"),
+            wakeups <- new_spinlock!(RBTree::new(), "kfi_shim::Listeners::wakeups"),
             count: Atomic::new(0),
             work_queue,
             soon <- new_work!("kfi_shim::Listeners::soon"),
@@ -474,11 +474,13 @@ impl<O: Waitable> FileOps for WaitFd<O> {
 
     fn poll<'a>(&'a self, poller: &Poller<'a>) -> Ready {
         poller.wait(&self.wakeups.queue);
+        // Both are asked once: what has an error condition is readable.
+        let (is_new, differs) = (self.wakeups.is_new(), self.error_differs());
         let mut ready = Ready::NONE;
-        if self.is_ready() {
+        if is_new || differs {
             ready = ready | Ready::READABLE;
         }
-        if self.error_differs() {
+        if differs {
             ready = ready | Ready::ERROR;
         }
         ready

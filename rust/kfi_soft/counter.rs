@@ -390,6 +390,8 @@ pub(crate) struct Counter {
     events_marked: Atomic<u64>,
     /// As before, of the error value.
     error_events_marked: Atomic<u64>,
+    /// The provider has changed the success value so that it may be lower now, as it does for credits.
+    lowered: Atomic<bool>,
     op_flags: KeptOpFlags,
     state: Arc<Waiting>,
     #[pin]
@@ -513,6 +515,7 @@ impl Counter {
             error_events: Atomic::new(0),
             events_marked: Atomic::new(0),
             error_events_marked: Atomic::new(0),
+            lowered: Atomic::new(false),
             op_flags: KeptOpFlags::new(),
             state,
             source <- WaitSource::new(wait, c"kfi_soft::Counter::source", static_lock_class!()),
@@ -702,11 +705,14 @@ impl Counter {
             return;
         }
         // Acquire: a thread that sees an event sees the change, so the value is that of the
-        // addition only if no success counted since is among these.
+        // addition only if no success counted since is among these, unless the provider has lowered it.
         // See `qemu-test/litmus/KFI-poll-mark.litmus`.
         let events = self.values.success.events.load(ordering::Acquire);
-        // Relaxed: after the above.
-        if self.values.success.value.load(ordering::Relaxed) == sum {
+        // Acquire: a thread that sees a lowered value sees that it was lowered.
+        // See `qemu-test/litmus/KFI-poll-mark-lowered.litmus`.
+        if self.values.success.value.load(ordering::Acquire) == sum
+            && !self.lowered.load(ordering::Relaxed)
+        {
             self.mark(origin, events);
         }
     }
@@ -716,6 +722,7 @@ impl Counter {
     fn tell(&self, irqs: &mut IrqGuard) {
         // After the change, fully ordered: additions are by themselves, changes of the error value by the
         // `join` in `change_error`. Nobody listens before the queue was asked for.
+        // See `qemu-test/litmus/KFI-add-vs-listen.litmus` and `qemu-test/litmus/KFI-add-vs-entry.litmus`.
         let queue = self.source.queue();
         if queue.has_waiters() {
             irqs.end();
@@ -785,7 +792,7 @@ impl Counter {
     /// as well, but for one thread. If many wait, the work queue wakes the others.
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
-    /// For the same reason they come first: what is due may be much.
+    /// They and those who listen come first: what is due may be much.
     fn finish(
         &self,
         origin: ChangedBy,
@@ -806,8 +813,8 @@ impl Counter {
         }
         drop(due);
         one.end();
-        after.finish(self.domain.run_list(), origin);
         self.tell(irqs);
+        after.finish(self.domain.run_list(), origin);
     }
 
     /// Attends to an addition that was made without the lock, of `value`, which has made `sum`.
@@ -865,6 +872,15 @@ impl Counter {
         self.finish(origin, irqs, IrqGuard::none(), due, after);
     }
 
+    /// Notes that the next change may lower the value, if it is one by the provider. Before that, which is fully
+    /// ordered: see [`Self::mark_added`].
+    fn note_lowered(&self, origin: ChangedBy) {
+        // It never changes back, so that the line is not written to each time.
+        if origin == ChangedBy::Provider && !self.lowered.load(ordering::Relaxed) {
+            self.lowered.store(true, ordering::Relaxed);
+        }
+    }
+
     /// Counts changes by the provider.
     fn count_events(&self, origin: ChangedBy, changes: u64) {
         if origin == ChangedBy::Provider {
@@ -892,6 +908,7 @@ impl Counter {
     /// (R-CNTR-20).
     fn add_locked_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.change_success(origin, 1, irqs, |_, success| {
+            self.note_lowered(origin);
             // Full: orders what came before for readers of the value without the lock, as an
             // addition does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
             let old = success.fetch_add(value, ordering::Full);
@@ -902,6 +919,7 @@ impl Counter {
     /// Sets the success value.
     fn set_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.change_success(origin, 1, irqs, |_, success| {
+            self.note_lowered(origin);
             // Full: orders what came before for readers of the value without the lock.
             (success.xchg(value, ordering::Full), value)
         });

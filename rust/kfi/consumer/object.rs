@@ -464,11 +464,11 @@ pub unsafe trait HasWaitQueue: Send + Sync + 'static {
 /// A listener to the wait queue of an object, which stays open meanwhile.
 ///
 /// [`Woken::woken`] is called with the lock of that queue held and interrupts disabled. Of the functions
-/// of this consumer it may call those only that say "from any context", and of the object itself, and
-/// of others that wake the same queue, none that changes anything: [`Counter::add`] there would wait for
-/// itself. All else is for a work item.
+/// of this consumer it may call those only that say "from any context" and change no counter: whoever
+/// changes a counter may run what that and other threads have made due, which may change any counter of
+/// the domain and wake the same queue, and would wait for itself. All else is for a work item.
 ///
-/// [`Counter::add`]: super::Counter::add
+/// An event after [`Listener::new`] calls it; whoever looks after that sees an earlier one.
 #[pin_data]
 pub struct Listener<O: HasWaitQueue, T: Woken> {
     // Dropped before the object.

@@ -17,7 +17,7 @@ use super::timeout::Deadline;
 pub enum Wakeup {
     /// There was no need to sleep.
     NotNeeded,
-    /// Its threshold was due.
+    /// Its threshold was due, or its condition holds.
     Woken,
     /// The deadline has passed.
     Expired,

@@ -11,7 +11,11 @@ use core::{
 use kernel::{
     container_of,
     prelude::*,
-    sync::Arc,
+    sync::{
+        atomic::ordering,
+        barrier::smp_mb,
+        Arc, //
+    },
     types::Opaque, //
 };
 
@@ -48,7 +52,7 @@ unsafe impl<T: Woken> Send for WaitEntry<T> {}
 unsafe impl<T: Woken> Sync for WaitEntry<T> {}
 
 impl<T: Woken> WaitEntry<T> {
-    /// Begins to listen.
+    /// Begins to listen: whoever looks after this sees a change, or it is told.
     ///
     /// # Safety
     ///
@@ -68,6 +72,9 @@ impl<T: Woken> WaitEntry<T> {
             entry <- Opaque::ffi_init(|slot| unsafe {
                 bindings::init_waitqueue_func_entry(slot, Some(Self::func_callback));
                 bindings::add_wait_queue(queue.as_ptr(), slot);
+                // A thread that has made a change, fully ordered, sees that somebody listens, or the change
+                // is seen after this (`qemu-test/litmus/KFI-add-vs-entry.litmus`).
+                smp_mb(ordering::Full);
             }),
         })
     }

@@ -77,7 +77,8 @@ impl WaitQueue {
     /// A thread that has made the condition of [`Self::wait_until`] true, followed by a full
     /// barrier, and gets `false`, need not wake: a thread that comes now adds itself to the queue,
     /// and sees the condition after the full barrier in `prepare_to_wait_event`
-    /// (`qemu-test/litmus/wait-queue-listeners.litmus`). Others that listen have no such barrier.
+    /// (`qemu-test/litmus/wait-queue-listeners.litmus`). So does a `WaitEntry`;
+    /// others that listen need a barrier of their own.
     #[allow(dead_code, reason = "not every module asks")]
     pub fn has_waiters(&self) -> bool {
         let head = self.head.get();

@@ -23,9 +23,9 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        new_mutex,
+        new_spinlock,
         Arc,
-        Mutex, //
+        SpinLock, //
     }, //
 };
 
@@ -68,7 +68,7 @@ pub(crate) struct Listeners {
     /// A listener wants to be notified.
     starved: Atomic<bool>,
     #[pin]
-    list: Mutex<List>,
+    list: SpinLock<List>,
     node: Arc<Node>,
     /// Notifies them: a reader, which may be a hard interrupt, does not look at each of them.
     #[pin]
@@ -81,7 +81,7 @@ impl Listeners {
         Arc::pin_init(
             pin_init!(Self {
                 starved: Atomic::new(false),
-                list <- new_mutex!(
+                list <- new_spinlock!(
                     List {
                         listeners: RBTree::new(),
                         last: 0,

@@ -123,8 +123,8 @@ impl Shared {
         (head, end.wrapping_sub(head).cast_signed() > 0)
     }
 
-    /// Returns how many entries there are, none that are not any more. As of [`Self::first`], an older end is none
-    /// behind the head.
+    /// Returns how many entries there are, with those that others take meanwhile. As of [`Self::first`], an
+    /// older end is none behind the head.
     #[inline]
     fn len(&self) -> usize {
         // Acquire: the end is not older than this head, and so not taken for one far behind it.
