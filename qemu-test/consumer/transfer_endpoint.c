@@ -488,6 +488,82 @@ close:
 	}
 }
 
+/* Regions of one who has not asked for an operation, or for one direction of it, are no targets of it. */
+static void target_of_accesses(struct test *t, struct end *a)
+{
+	static const u64 asked[] = {
+		KFI_ATOMIC | KFI_REMOTE_READ | KFI_REMOTE_WRITE,
+		KFI_ATOMIC | KFI_REMOTE_READ,
+		KFI_ATOMIC | KFI_REMOTE_WRITE,
+		KFI_RMA | KFI_REMOTE_READ | KFI_REMOTE_WRITE,
+		KFI_RMA | KFI_REMOTE_READ,
+		KFI_RMA | KFI_REMOTE_WRITE,
+	};
+	static const struct {
+		u64 needed, flags;
+	} posts[] = {
+		{ KFI_ATOMIC | KFI_REMOTE_WRITE, CHANGED },
+		{ KFI_ATOMIC | KFI_REMOTE_READ | KFI_REMOTE_WRITE, FETCHED },
+		{ KFI_ATOMIC | KFI_REMOTE_READ, FETCHED },
+		{ KFI_RMA | KFI_REMOTE_WRITE, WRITTEN },
+		{ KFI_RMA | KFI_REMOTE_READ, READ_DONE },
+	};
+	u64 one = 1, to, target = 0, sum = 0;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(asked); i++) {
+		const struct setup setup = { .caps = asked[i] };
+		struct kfid_mr *mr;
+		kfi_addr_t peer;
+		struct end b;
+
+		if (!end_open(t, &b, 1, &setup))
+			return;
+		mr = region_open(t, &b, &target, 8, KFI_REMOTE_READ | KFI_REMOTE_WRITE, 2);
+		if (!mr)
+			goto close;
+		if (!end_knows(t, a, b.ep, &peer))
+			goto close_region;
+		for (j = 0; j < ARRAY_SIZE(posts); j++) {
+			const bool allowed = !strict || !(posts[j].needed & ~asked[i]);
+			ssize_t ret;
+
+			switch (j) {
+			case 0:
+				ret = kfi_atomic(a->ep, &one, 1, NULL, peer, 0, 2, KFI_UINT64, KFI_SUM,
+						 CONTEXT(9));
+				break;
+			case 1:
+				ret = kfi_fetch_atomic(a->ep, &one, 1, NULL, &to, NULL, peer, 0, 2,
+						       KFI_UINT64, KFI_SUM, CONTEXT(9));
+				break;
+			case 2:
+				ret = kfi_fetch_atomic(a->ep, NULL, 1, NULL, &to, NULL, peer, 0, 2,
+						       KFI_UINT64, KFI_ATOMIC_READ, CONTEXT(9));
+				break;
+			case 3:
+				ret = kfi_write(a->ep, &one, 8, NULL, peer, 0, 2, CONTEXT(9));
+				break;
+			default:
+				ret = kfi_read(a->ep, &to, 8, NULL, peer, 0, 2, CONTEXT(9));
+			}
+			expect(t, ret, 0);
+			if (allowed) {
+				expect_completion(t, a->tx_cq, CONTEXT(9), posts[j].flags, 8);
+				sum = j == 3 ? 1 : sum + (j < 2);
+			} else {
+				expect_failure(t, a->tx_cq, CONTEXT(9), posts[j].flags, KFI_EACCES, 0, 0);
+			}
+			expect(t, target, sum);
+			say(t, "target %u, operation %u", i, j);
+		}
+close_region:
+		close_fid(t, &mr->fid);
+close:
+		end_close(t, &b);
+	}
+}
+
 /* Operations whose capability was not asked for are refused, if the provider is to be strict. */
 static void capabilities(struct test *t)
 {
@@ -563,6 +639,7 @@ static void capabilities(struct test *t)
 			else
 				expect_completion(t, c.tx_cq, CONTEXT(7), WRITTEN, 8);
 			target_of_tags(t, &c);
+			target_of_accesses(t, &c);
 			expect(t, kfi_tsend(c.ep, from, 8, NULL, c.peer, 5, CONTEXT(7)), 0);
 			if (refused)
 				expect_failure(t, c.tx_cq, CONTEXT(7), TSENT, KFI_EACCES, 0, 0);

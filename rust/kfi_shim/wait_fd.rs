@@ -260,13 +260,13 @@ impl WorkItem<AGAIN> for Listeners {
     }
 }
 
-/// What listens to the wait queue of an object, for a descriptor.
-struct Ear {
+/// Listens to the wait queue of an object, for a descriptor.
+struct DescriptorListener {
     wakeups: Arc<Wakeups>,
     listeners: Arc<Listeners>,
 }
 
-impl Woken for Ear {
+impl Woken for DescriptorListener {
     // One call at a time, as the lock of the wait queue is held.
     fn woken(this: &Arc<Self>) {
         let (wakeups, listeners) = (&this.wakeups, &this.listeners);
@@ -336,7 +336,7 @@ impl Waitable for WaitSet {}
 pub(crate) struct WaitFd<O: Waitable> {
     // Dropped first: nobody listens any more when the object is let go.
     #[pin]
-    listener: Listener<O, Ear>,
+    listener: Listener<O, DescriptorListener>,
     wakeups: Noted<O>,
     /// The error value read last.
     seen_error: Atomic<u64>,
@@ -374,12 +374,12 @@ impl<O> Noted<O> {
     }
 
     /// Returns what is to listen.
-    fn ear(&self) -> Result<Arc<Ear>> {
-        let ear = Ear {
+    fn listener(&self) -> Result<Arc<DescriptorListener>> {
+        let listener = DescriptorListener {
             wakeups: self.wakeups.clone(),
             listeners: self.listeners.clone(),
         };
-        Ok(Arc::new(ear, GFP_KERNEL_ACCOUNT)?)
+        Ok(Arc::new(listener, GFP_KERNEL_ACCOUNT)?)
     }
 }
 
@@ -406,7 +406,7 @@ impl<O> Drop for Noted<O> {
 impl<O: Waitable> WaitFd<O> {
     /// Creates a file for an object; the answer is that to KFI_GETWAIT.
     pub(crate) fn new_file(object: Use<Arc<O>>, nonblock: bool) -> Result<Answer<AnonymousFile>> {
-        let source = match Listener::<O, Ear>::queue_of(&object) {
+        let source = match Listener::<O, DescriptorListener>::queue_of(&object) {
             Ok(source) => source,
             Err(error) => return Ok(Err(error)),
         };
@@ -416,7 +416,7 @@ impl<O: Waitable> WaitFd<O> {
         // Dropped last, if anything fails: a thread that finds no marks finds no references either.
         let wakeups = Noted::new(object, source, wakeups)?;
         let object: &Arc<O> = &wakeups.object;
-        let listener = match Listener::new(object.clone(), wakeups.ear()?) {
+        let listener = match Listener::new(object.clone(), wakeups.listener()?) {
             Ok(listener) => listener,
             Err(error) => return Ok(Err(error)),
         };
