@@ -722,7 +722,7 @@ impl Counter {
     fn tell(&self, irqs: &mut IrqGuard) {
         // After the change, fully ordered: additions are by themselves, changes of the error value by the
         // `join` in `change_error`. Nobody listens before the queue was asked for.
-        // See `qemu-test/litmus/KFI-add-vs-listen.litmus` and `qemu-test/litmus/KFI-add-vs-entry.litmus`.
+        // See `qemu-test/litmus/KFI-add-vs-listen.litmus` and `qemu-test/litmus/wait-entry.litmus`.
         let queue = self.source.queue();
         if queue.has_waiters() {
             irqs.end();

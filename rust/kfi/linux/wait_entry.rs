@@ -73,7 +73,7 @@ impl<T: Woken> WaitEntry<T> {
                 bindings::init_waitqueue_func_entry(slot, Some(Self::func_callback));
                 bindings::add_wait_queue(queue.as_ptr(), slot);
                 // A thread that has made a change, fully ordered, sees that somebody listens, or the change
-                // is seen after this (`qemu-test/litmus/KFI-add-vs-entry.litmus`).
+                // is seen after this (`qemu-test/litmus/wait-entry.litmus`).
                 smp_mb(ordering::Full);
             }),
         })
