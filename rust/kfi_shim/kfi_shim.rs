@@ -20,6 +20,8 @@
 //! `kfi_shim::USERS` and `kfi_shim::QUEUES` are taken alone, and so is `kfi_shim::Turns::state`, but for
 //! `kfi_shim::Session::next`, which is taken inside it.
 //!
+//! `kfi_shim::Listeners::wakeups`, a spinlock, is taken in process context, and none inside it.
+//!
 //! The locks of the wait queue `kfi_shim::WaitFd` and of work queues are taken under that of an object's
 //! wait queue.
 

@@ -373,7 +373,7 @@ impl<O> Noted<O> {
         })
     }
 
-    /// Returns what is to listen.
+    /// Returns the listener.
     fn listener(&self) -> Result<Arc<DescriptorListener>> {
         let listener = DescriptorListener {
             wakeups: self.wakeups.clone(),

@@ -86,7 +86,8 @@
 //! change. When the application changes a watched counter, `events_marked` catches up, before anything
 //! runs that this has made due: what happened before does not count as news any more. So does
 //! `error_events_marked`, but for additions without the lock, of which nobody can tell whether an error
-//! came before or after; that such an error is reported is allowed (R-POLL-8).
+//! came before or after; that such an error is reported is allowed (R-POLL-8). Neither can anybody tell of
+//! the success value once the provider may have `lowered` it: from then on such additions mark nothing.
 
 #![forbid(unsafe_code)]
 

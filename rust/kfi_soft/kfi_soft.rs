@@ -11,14 +11,15 @@
 //! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::EndpointState::port`,
 //!    `kfi_soft::SharedBinds::binds`, `kfi_soft::TcpListeners::list` and
 //!    `kfi_soft::Newcomer::connection`;
-//! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
+//! 4. `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
 //!    `kfi_soft::ReceiveQueue::purging`, `kfi_soft::Domain::late_work`,
 //!    `kfi_soft::Listener::socket`, `kfi_soft::Listener::newcomers`,
 //!    `kfi_soft::Visitors::known`, `kfi_soft::Visitor::state`,
 //!    `kfi_soft::Association::state`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES`, `FAULT_FILES`
 //!    and `NODE`.
 //!
-//! Spinlocks, which disable interrupts:
+//! `kfi_soft::Listeners::list` is a spinlock that is taken in process context, too, with any of these held, and
+//! none inside it. The other spinlocks disable interrupts:
 //!
 //! 5. `kfi_soft::PollSet::members` and `kfi_soft::RunList::past`;
 //! 6. `kfi_soft::Counter::state`, `kfi::Queue::entries`, `kfi_soft::Transmitter::state`,

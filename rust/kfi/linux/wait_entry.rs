@@ -67,11 +67,13 @@ impl<T: Woken> WaitEntry<T> {
             _pin: PhantomPinned,
             // Last, since `woken` may be called from here on.
             // INVARIANT: `add_wait_queue` adds the entry.
-            // SAFETY: `slot` is valid for writes and pinned; the queue is valid by the safety
-            // requirements.
-            entry <- Opaque::ffi_init(|slot| unsafe {
-                bindings::init_waitqueue_func_entry(slot, Some(Self::func_callback));
-                bindings::add_wait_queue(queue.as_ptr(), slot);
+            entry <- Opaque::ffi_init(|slot| {
+                // SAFETY: `slot` is valid for writes and pinned; the queue is valid by the safety
+                // requirements.
+                unsafe {
+                    bindings::init_waitqueue_func_entry(slot, Some(Self::func_callback));
+                    bindings::add_wait_queue(queue.as_ptr(), slot);
+                }
                 // A thread that has made a change, fully ordered, sees that somebody listens, or the change
                 // is seen after this (`qemu-test/litmus/wait-entry.litmus`).
                 smp_mb(ordering::Full);
