@@ -534,8 +534,8 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
     pair: Pair,
     #[pin]
     inbox: SpinLockIrq<Inbox<O>>,
-    /// There may be requests that were not sent yet. Set and cleared with the lock of `inbox`, which is not taken
-    /// to find that there are none.
+    /// There are requests in `inbox`. Set and cleared with its lock, which is not taken to find that there are none.
+    /// While it is set the work item is queued, or runs, or waits for what has it run: see [`Self::note_posted`].
     posted: Atomic<bool>,
     /// The socket has told of something to be received, or that it has changed.
     told: Atomic<bool>,
@@ -630,9 +630,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             while let Some(entry) = next() {
                 inbox.fresh.push(entry);
             }
-            this.note_posted();
+            Self::note_posted(this, &inbox);
         }
-        Self::wake(this);
         true
     }
 
@@ -643,9 +642,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         // It is counted already.
         inbox.quiet = None;
         inbox.fresh = line;
-        this.note_posted();
-        drop(inbox);
-        Self::wake(this);
+        Self::note_posted(this, &inbox);
     }
 
     /// Returns since when nobody uses it, if that is so. With the lock of all associations nobody begins to.
@@ -653,11 +650,22 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         self.inbox.lock().quiet
     }
 
-    /// There are requests that were not sent yet. With the lock of `inbox`; the caller has the work item run.
-    fn note_posted(&self) {
+    /// There may be requests that were not sent yet; with the lock of `inbox`. Has the work item run if it knows of
+    /// none.
+    ///
+    /// One that knows of some takes these as well when it comes to the others: it does not end before the inbox is
+    /// empty, unless it has a timer set, or waits for the target or for room in the socket, which have it run. So
+    /// most of those who post many requests in a row need not queue it.
+    fn note_posted(this: &Arc<Self>, inbox: &Inbox<O>) {
+        // Relaxed: written with the lock.
+        if inbox.fresh.is_empty() || this.posted.load(ordering::Relaxed) {
+            return;
+        }
         // Relaxed: the work item, which is queued after that, sees it, also if it was queued before and has yet to
         // begin to run.
-        self.posted.store(true, ordering::Relaxed);
+        this.posted.store(true, ordering::Relaxed);
+        // With the lock: others rely on it, and are not to wait for a thread that is preempted in between.
+        Self::wake(this);
     }
 
     /// Takes out the next request that was not sent yet.
