@@ -17,8 +17,10 @@ Linux. A fault is
     unbuilt     if the compiler refuses it
     equivalent  if qemu-test/mutations/equivalent says why it is no fault
 
-The results are kept in build/mutants/results.jsonl, and a fault whose line has
-not changed is not tried again: a run that was cut off goes on where it was.
+The results are written to build/mutants/results.jsonl, and a fault whose line has
+not changed is not tried again: a run that was cut off goes on where it was. --keep
+puts those that were chosen into qemu-test/mutations/results.jsonl, from which every
+run knows them.
 Those of order are seldom noticed, as x86 has most of them anyway: the litmus
 tests are there for these.
 
@@ -36,12 +38,11 @@ sys.dont_write_bytecode = True
 import argparse
 import hashlib
 import json
-import random
 import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from queue import Queue
@@ -55,6 +56,7 @@ import mutations
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build/mutants/results.jsonl"
+KEPT = ROOT / "qemu-test/mutations/results.jsonl"
 EQUIVALENT = ROOT / "qemu-test/mutations/equivalent"
 SKIPPED = ROOT / coverage_map.SKIPPED
 CRATES = ("rust/kfabric", "rust/kfi_soft", "rust/kfi_shim")
@@ -269,13 +271,12 @@ def all_mutants(root: Path) -> List[Mutant]:
 
 def choose(mutants: Sequence[Mutant], seed: int, count: int) -> List[Mutant]:
     """So many, of each rule as many as of any other as long as there are some; a longer choice begins
-    with a shorter one."""
+    with a shorter one. Those in lines that stay as they are stay chosen when others change."""
     by_rule: Dict[str, List[Mutant]] = {}
     for mutant in dict.fromkeys(mutants):
         by_rule.setdefault(mutant.rule, []).append(mutant)
-    chance = random.Random(seed)
     for some in by_rule.values():
-        chance.shuffle(some)
+        some.sort(key=lambda mutant: hashlib.sha256(f"{seed} {mutant.id}".encode()).digest())
     chosen: List[Mutant] = []
     while len(chosen) < count and any(by_rule.values()):
         for some in by_rule.values():
@@ -318,6 +319,13 @@ def read_found(text: str) -> Dict[str, Found]:
             continue
         found[one.id] = one
     return found
+
+
+def kept(chosen: Iterable[Mutant], found: Dict[str, Found]) -> Iterator[str]:
+    """The results of those that were chosen, as lines: the line numbers are those of now."""
+    for mutant in sorted(chosen, key=lambda mutant: (mutant.path, mutant.line, mutant.id)):
+        if one := found.get(mutant.id):
+            yield json.dumps(asdict(replace(one, line=mutant.line)))
 
 
 def read_equivalent(text: str) -> Dict[str, str]:
@@ -469,6 +477,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--only", default="", metavar="PART", help="only in files with this in their names")
     add("--list", action="store_true", help="only say which")
     add("--report", action="store_true", help="only say what was found so far")
+    add("--keep", action="store_true", help="put what was found into qemu-test/mutations/results.jsonl")
     add("--again", action="store_true", help="try those that have survived once more")
     add("--no-baseline", action="store_true", help="do not run the tests without a fault first")
     add("--jobs", type=int, default=1, metavar="N", help="machines at a time: %(default)s")
@@ -496,7 +505,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = choose(mutants, options.seed, options.count)
     if not chosen:
         raise mutations.CannotTry("there is no such fault to make")
-    found = read_found(read_if_there(RESULTS))
+    found = read_found(read_if_there(KEPT) + read_if_there(RESULTS))
     equivalent = read_equivalent(read_if_there(EQUIVALENT))
     if options.list:
         for mutant in chosen:
@@ -548,6 +557,8 @@ def main(arguments: Sequence[str]) -> int:
             except BaseException:
                 mutations.RUNS.stop()
                 raise
+    if options.keep:
+        KEPT.write_text("".join(f"{line}\n" for line in kept(chosen, found)))
     here = {mutant.id for mutant in chosen}
     of_these = [one for one in found.values() if one.id in here]
     for line in report(of_these, equivalent):

@@ -106,6 +106,20 @@ class Choice(unittest.TestCase):
         self.assertEqual(mutants.choose(all_of_them, 3, 5), long[:5])
         self.assertEqual(len({one.rule for one in long[:5]}), 5)
 
+    def test_a_choice_does_not_hang_on_other_lines(self) -> None:
+        of_one_rule = [mutants.Mutant("f", n, "number", f"{n}", f"{n + 1}") for n in range(60)]
+        chosen = mutants.choose(of_one_rule, 3, 20)
+        moved = [one._replace(line=one.line + 7) for one in of_one_rule if one != chosen[4]]
+        left = [one.id for one in chosen if one != chosen[4]]
+        self.assertEqual([one.id for one in mutants.choose(moved, 3, 19)], left)
+
+    def test_results_are_kept_with_their_lines_of_now(self) -> None:
+        one = mutants.Mutant("f", 3, "number", "1", "2")
+        found = {one.id: mutants.Found(one.id, *one, outcome="caught")}
+        other = mutants.Mutant("f", 1, "number", "4", "5")
+        lines = list(mutants.kept([one._replace(line=9), other], found))
+        self.assertEqual([kept.line for kept in mutants.read_found("\n".join(lines)).values()], [9])
+
     def test_ids(self) -> None:
         moved = "\n\n" + CODE
         before, later = (list(mutants.mutants_of("rust/x.rs", text)) for text in (CODE, moved))
