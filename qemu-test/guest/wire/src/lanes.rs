@@ -1954,6 +1954,128 @@ fn flows_that_go_on_take_turns() {
     finish(world, 1000);
 }
 
+/// The target says something to the initiator.
+fn say(world: &mut World, frame: &Frame<'_>, id: u64) {
+    let mut out = [0; MAX_OTHER];
+    let count = frame.write(id, 1, 0, &mut out).expect("there is room");
+    let (common, frame) = Frame::parse(&out[..count]).expect("it is a frame");
+    let taken = world.initiator.head(&common, &frame);
+    taken.expect("it is right");
+}
+
+/// Returns a world in which the first requests were sent, one of each flow, and those of some flows were not taken.
+fn with_stopped(flows: &[u16]) -> World {
+    let mut world = World::new(73);
+    let window = Window {
+        numbers: 1000,
+        flows: FLOWS,
+        eager: 1 << 20,
+    };
+    let connected = world.initiator.connected(1, window);
+    connected.expect("nothing was sent");
+    for _ in 0..3 {
+        world.post_one(What::Send, 0);
+    }
+    assert_eq!(fill(&mut world, 1000), [0, 1, 2]);
+    for of_flow in flows {
+        assert_eq!(flow(u64::from(*of_flow)), *of_flow);
+        let response = Response {
+            status: NOT_READY,
+            len: 0,
+            waited: 0,
+        };
+        say(
+            &mut world,
+            &Frame::Response(response),
+            u64::from(*of_flow) + 1,
+        );
+    }
+    world
+}
+
+/// The initiator sends as many bytes of requests without data as there is room for; returns the numbers of these.
+fn fill(world: &mut World, room: usize) -> Vec<u64> {
+    let mut out = vec![0; room];
+    let posted = &mut world.posted;
+    let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+    let count = world.initiator.fill(&mut out, fresh);
+    let mut numbers = Vec::new();
+    let mut rest = &out[..count];
+    while let Some(head) = rest.get(2..4) {
+        let head = usize::from(u16::from_le_bytes([head[0], head[1]]));
+        match Frame::parse(&rest[..head]).expect("it is a frame").1 {
+            Frame::Request(request) => numbers.push(request.tag),
+            frame => panic!("no request: {frame:?}"),
+        }
+        rest = &rest[head..];
+    }
+    numbers
+}
+
+/// Requests that are held, and may be sent, keep those of other flows that have come since waiting for no more than one
+/// of them each time, however many they are.
+#[test]
+fn what_is_held_and_what_comes_since_take_turns() {
+    let mut world = with_stopped(&[0]);
+    for _ in 0..3 * STEP {
+        world.post_one(What::Send, 0);
+    }
+    while !world.posted.is_empty() {
+        fill(&mut world, 100_000);
+    }
+    let held = world.initiator.held();
+    assert_eq!(held, STEP + 1);
+    let first = world.operations.len() as u64;
+    for _ in 0..STEP {
+        world.post_one(What::Send, 0);
+    }
+    let of_others = (first..).take(STEP).filter(|number| flow(*number) != 0);
+    let of_others: Vec<_> = of_others.collect();
+    say(&mut world, &Frame::Go(0), 0);
+    let mut sent = Vec::new();
+    loop {
+        // Some in each turn, and one.
+        let numbers = fill(&mut world, [80, 1000][sent.len() % 2]);
+        if numbers.is_empty() {
+            break;
+        }
+        sent.extend(numbers);
+    }
+    assert!(world.posted.is_empty());
+    for turns in sent[..2 * of_others.len()].chunks_exact(2) {
+        let count = turns.iter().filter(|number| flow(**number) == 0).count();
+        assert_eq!(count, 1, "{sent:?}");
+    }
+    // Each of both in order, and those of flow 0 that have come since behind the others of that.
+    let of_flow = |wanted: bool| {
+        sent.iter()
+            .filter(move |number| (flow(**number) == 0) == wanted)
+    };
+    assert!(of_flow(false).eq(&of_others));
+    assert!(of_flow(true).is_sorted());
+    assert_eq!(sent.len(), held + STEP);
+}
+
+/// Nor are requests that are held, and may be sent, kept waiting by those that come all the time and are held as well.
+#[test]
+fn what_comes_to_be_held_stands_before_no_other() {
+    let mut world = with_stopped(&[0, 1, 2]);
+    say(&mut world, &Frame::Go(0), 0);
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        while world.posted.len() < 2 * STEP {
+            let of_stopped = flow(world.operations.len() as u64) != 0;
+            world.post_one(What::Send, 0);
+            if !of_stopped {
+                world.posted.pop_back();
+            }
+        }
+        sent.extend(fill(&mut world, 80));
+    }
+    assert_eq!(sent, [0]);
+    assert!(world.initiator.held() > STEP);
+}
+
 /// Transmit contexts, ports and receive contexts close to each other are spread over all flows, and which of them
 /// share one is another question in each lane.
 #[test]
@@ -2021,6 +2143,18 @@ fn a_session_has_as_many_flows_as_its_target() {
     assert!(world.initiator.connected(1, window(4)).is_ok());
 }
 
+/// Returns request 0, which has come again, and answers those before it: so it is the oldest one.
+fn sent_again(world: &mut World) -> Asked {
+    let open = &mut world.model.open;
+    let again = open.iter().find(|asked| asked.number == 0);
+    let again = *again.expect("it is sent again");
+    for asked in open.extract_if(.., |asked| asked.id < again.id) {
+        world.model.answered.push_back((asked.id, 0, asked));
+    }
+    world.settle();
+    again
+}
+
 /// For how long a request has waited for its receiver is known, whoever has it, and however often it was not
 /// taken.
 #[test]
@@ -2040,8 +2174,7 @@ fn how_long_a_receiver_was_not_ready_is_known() {
             world.model.answered.push_back((asked.id, 0, asked));
         }
         world.settle();
-        let asked = world.model.open.iter().find(|asked| asked.number == 0);
-        assert_eq!(asked.expect("it is sent again").waited, waited, "{round}");
+        assert_eq!(sent_again(&mut world).waited, waited, "{round}");
         world.connect();
         while world.model.open.len() < WINDOW {
             world.post_one(What::Send, 10);
@@ -2084,8 +2217,7 @@ fn only_what_waits_for_a_receiver_counts() {
             world.model.answered.push_back((asked.id, 0, asked));
         }
         world.settle();
-        let asked = world.model.open.iter().find(|asked| asked.number == 0);
-        assert_eq!(asked.expect("it is sent again").waited, waited);
+        assert_eq!(sent_again(&mut world).waited, waited);
         world.connect();
         while world.model.open.len() < WINDOW {
             world.post_one(What::Send, 10);
@@ -2110,9 +2242,7 @@ fn what_waits_for_room_at_its_receiver_has_not_waited() {
             world.model.answered.push_back((asked.id, 0, asked));
         }
         world.settle();
-        let asked = world.model.open.iter().find(|asked| asked.number == 0);
-        let asked = asked.expect("it is sent again");
-        assert_eq!(asked.waited, waited, "{crowded:?}");
+        assert_eq!(sent_again(&mut world).waited, waited, "{crowded:?}");
         world.connect();
         while world.model.open.len() < WINDOW {
             world.post_one(What::Send, 10);

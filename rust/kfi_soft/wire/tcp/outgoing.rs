@@ -386,6 +386,8 @@ pub(crate) struct Lane<R, F> {
     busy: bool,
     /// A request is sent next, if there is one.
     request_next: bool,
+    /// The next number is for a request that has come since, if there is one; else for one that is held.
+    fresh_next: bool,
     /// The search for requests that are not wanted any more, of which the target is to be told.
     tells: Search,
     /// The search for requests of which this was not known yet: among those that have a number, ...
@@ -434,6 +436,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             turn: 0,
             busy: false,
             request_next: true,
+            fresh_next: true,
             tells: Search::default(),
             among_sent: Search::default(),
             among_held: Search::default(),
@@ -704,6 +707,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         (self.listed, self.begun) = (None, 0);
         (self.next, self.at, self.told) = (1, 1, 1);
         (self.turn, self.busy, self.request_next) = (0, false, true);
+        self.fresh_next = true;
         let over = Search::default();
         (self.tells, self.among_sent, self.among_held) = (over, over, over);
         self.unwanted = [0; 2];
@@ -1037,6 +1041,27 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         None
     }
 
+    /// Takes the request out that gets the next number, when there are so many `numbers` left.
+    ///
+    /// Those that are held and those that have come since take turns. Else one kind could wait for ever: there may always
+    /// be more of the other, as flows are stopped and go on again, and initiators go on posting. A turn of which
+    /// nothing comes, as no more may be held in this call of [`Self::fill`], counts as one.
+    fn take_next(
+        &mut self,
+        numbers: u64,
+        fresh: &mut impl FnMut(u64) -> Option<Entry<Sent<R>>>,
+    ) -> Option<Entry<Sent<R>>> {
+        let fresh_next = self.fresh_next;
+        self.fresh_next = !fresh_next;
+        if fresh_next {
+            let next = self.take_fresh(numbers, fresh);
+            next.or_else(|| self.take_held())
+        } else {
+            let next = self.take_held();
+            next.or_else(|| self.take_fresh(numbers, fresh))
+        }
+    }
+
     /// Takes a request out that has come since, and that need not be held, when there are so many `numbers` left. In
     /// a turn no more are held than may be, however fast others come.
     fn take_fresh(
@@ -1256,10 +1281,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 if numbers == 0 {
                     return None;
                 }
-                let entry = match self.take_held() {
-                    Some(entry) => entry,
-                    None => self.take_fresh(numbers, fresh)?,
-                };
+                let entry = self.take_next(numbers, fresh)?;
                 self.number(entry);
             }
             let Some(mut sent) = self.sent.find_named(&(0, self.at)) else {
