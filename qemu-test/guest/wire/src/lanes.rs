@@ -2076,6 +2076,29 @@ fn what_comes_to_be_held_stands_before_no_other() {
     assert!(world.initiator.held() > STEP);
 }
 
+/// A flow of which nothing is left is as one of which there never was anything, however many went on at the same time.
+#[test]
+fn flows_that_have_gone_on_need_no_memory() {
+    let mut world = stopped();
+    hold(&mut world, 10);
+    world.wait(1000);
+    // All are let go before any goes on.
+    let mut out = [0; 1000];
+    let count = world.target.fill(&mut world.model, &mut out);
+    world.back.extend(&out[..count]);
+    while !world.back.is_empty() {
+        world.receive().expect("both keep to the protocol");
+    }
+    while world.initiator.len() != 0 {
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+    }
+    assert!(world.rest());
+    finish(world, 1000);
+}
+
 /// Transmit contexts, ports and receive contexts close to each other are spread over all flows, and which of them
 /// share one is another question in each lane.
 #[test]

@@ -1164,7 +1164,8 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         let (first, last) = self.listed?;
         let flow = self.flow(first)?;
         flow.listed = false;
-        let next = flow.next;
+        // One that is not listed is as if it never was: see [`Self::take_flows`].
+        let next = core::mem::take(&mut flow.next);
         self.listed = (first != last).then_some((next, last));
         Some(first)
     }
