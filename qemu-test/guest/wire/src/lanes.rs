@@ -1245,7 +1245,7 @@ fn many_flows_are_let_go_each_in_its_time() {
         let flow = (now % 400) as u16;
         if flow < MANY && flow % 7 == 3 {
             assert_eq!(stops.why(flow).is_some(), now < 400);
-            assert_eq!(stops.go_on(flow).is_some(), now < 400);
+            assert_eq!(stops.go_on(flow), now < 400);
             assert_eq!(stops.why(flow), None);
         }
     }
@@ -1257,9 +1257,50 @@ fn many_flows_are_let_go_each_in_its_time() {
     }
     assert!(!stops.is_empty());
     for flow in 0..MANY {
-        assert_eq!(stops.go_on(flow).is_some(), flow % 7 != 3);
+        assert_eq!(stops.go_on(flow), flow % 7 != 3);
     }
     assert!(stops.is_empty());
+}
+
+/// A flow that is stopped again before any request of it was carried out is so for no shorter a pause than the one that
+/// it had come to; else its pauses begin anew.
+#[test]
+fn pauses_of_a_flow_go_on() {
+    let mut stops = Stops::new(no_flows());
+    let mut now = 0;
+    let mut stop = |stops: &mut Stops<Vec<stops::Flow>>, round: u64| {
+        match round % 3 {
+            0 => stops.stop_short(5, None),
+            1 => stops.stop_short(5, Some(7)),
+            _ => stops.stop_not_ready(5, Some(7), now),
+        }
+        let pause = stops.look(now).expect("it is stopped");
+        now += pause;
+        assert_eq!(stops.look(now), None, "it is due");
+        stops.tell();
+        pause
+    };
+    for _ in 0..2 {
+        let pauses = [50, 100, 200, 400, 800, 1000, 1000];
+        for (round, pause) in (0..).zip(pauses) {
+            assert_eq!(stop(&mut stops, round), pause);
+            // That of another one does not count.
+            stops.note_done(6);
+            assert!(stops.go_on(5));
+        }
+        stops.note_done(5);
+    }
+    // While it is stopped it stays so, until it goes on.
+    for pause in [50, 100, 200] {
+        assert_eq!(stop(&mut stops, 2), pause);
+        assert!(stops.go_on(5));
+    }
+    stops.stop_not_ready(5, Some(7), 10_000);
+    stops.note_done(5);
+    assert_eq!(stops.look(10_000), Some(400));
+    assert!(stops.go_on(5));
+    stops.stop_not_ready(5, Some(7), 11_000);
+    assert_eq!(stops.look(11_000), Some(50));
 }
 
 /// Stops as many flows more for receivers of a user as may be; returns how many.
@@ -1290,16 +1331,16 @@ fn flows_that_are_stopped_leave_others() {
         for flow in 0..FLOWS as u16 {
             // One that is stopped does not count twice, nor for anybody else.
             stops.stop_not_ready(flow, Some(10), 0);
-            stops.stop_short(flow, Some(10), stops::Pause::FIRST);
-            assert!(stops.go_on(flow).is_some());
-            assert!(stops.go_on(flow).is_none());
+            stops.stop_short(flow, Some(10));
+            assert!(stops.go_on(flow));
+            assert!(!stops.go_on(flow));
         }
         assert!(stops.is_empty());
     }
     // Flows for which there is no room count for nobody.
     for flow in 0..FLOWS as u16 / 2 {
         let user = (flow % 2 == 0).then_some(7);
-        stops.stop_short(flow, user, stops::Pause::FIRST);
+        stops.stop_short(flow, user);
     }
     assert_eq!(stop_all_of(&mut stops, Some(7)), 2048);
     stops.clear();
@@ -1311,22 +1352,22 @@ fn flows_that_are_stopped_leave_others() {
 fn a_flow_is_stopped_for_a_user_without_room() {
     let mut stops = Stops::new(no_flows());
     let why = |stops: &Stops<Vec<stops::Flow>>, user| stops.why_not(5, || user);
-    stops.stop_short(5, Some(7), stops::Pause::FIRST);
+    stops.stop_short(5, Some(7));
     assert_eq!(stops.why(5), Some(Why::NoRoom));
     assert_eq!(why(&stops, Some(7)), Some(Why::NoRoom));
     assert_eq!(why(&stops, None), Some(Why::NoRoom));
     assert_eq!(why(&stops, Some(8)), None);
-    stops.stop_short(5, Some(8), stops::Pause::FIRST);
+    stops.stop_short(5, Some(8));
     assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
-    assert!(stops.go_on(5).is_some());
+    assert!(stops.go_on(5));
     assert_eq!(why(&stops, Some(7)), None);
     // As there is no memory, or a receiver is not ready, it is stopped for all.
-    stops.stop_short(5, None, stops::Pause::FIRST);
+    stops.stop_short(5, None);
     assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
-    assert!(stops.go_on(5).is_some());
+    assert!(stops.go_on(5));
     stops.stop_not_ready(5, Some(7), 0);
     assert_eq!(why(&stops, Some(9)), Some(Why::NotReady));
-    assert!(stops.go_on(5).is_some());
+    assert!(stops.go_on(5));
     assert!(stops.is_empty());
 }
 
@@ -2191,13 +2232,14 @@ fn how_long_a_receiver_was_not_ready_is_known() {
     let others = world.model.open.iter().all(|asked| asked.waited == 0);
     assert!(others, "nothing is known of those");
     world.model.waits = 5;
-    for (round, waited) in [(0, 130), (1, 235), (2, 340)] {
-        world.wait(100);
+    // It comes again after longer pauses.
+    for (pause, waited) in [(100, 130), (100, 235), (200, 440)] {
+        world.wait(pause);
         for asked in std::mem::take(&mut world.model.open) {
             world.model.answered.push_back((asked.id, 0, asked));
         }
         world.settle();
-        assert_eq!(sent_again(&mut world).waited, waited, "{round}");
+        assert_eq!(sent_again(&mut world).waited, waited);
         world.connect();
         while world.model.open.len() < WINDOW {
             world.post_one(What::Send, 10);
@@ -2225,17 +2267,55 @@ fn what_is_taken_back_all_the_time_fails_in_time() {
     }
 }
 
+/// Messages whose receiver is not ready come again after longer and longer pauses, which begin anew when one of them is
+/// received, and not when one fails.
+#[test]
+fn what_is_not_received_comes_more_rarely() {
+    const EREMOTEIO: u32 = 121;
+    let mut world = pinned();
+    // Counts how often a message comes again in so many times 50 milliseconds.
+    let count = |world: &mut World, number: u64, times: usize| {
+        let mut count = 0;
+        for _ in 0..times {
+            world.relieve();
+            world.settle();
+            let was_there = world.model.there.contains(&number);
+            world.wait(50);
+            world.settle();
+            count += usize::from(!was_there && world.model.there.contains(&number));
+        }
+        count
+    };
+    // After 50, 150, 350, 750 and 1550 milliseconds, and then in each second.
+    let often = count(&mut world, 0, 200);
+    assert!((5..=14).contains(&often), "{often} times");
+    for (number, status, wanted) in [(0, 0, true), (3, EREMOTEIO, false), (6, 0, true)] {
+        while !world.model.there.contains(&number) {
+            count(&mut world, number, 1);
+        }
+        let open = &mut world.model.open;
+        let at = open.iter().position(|asked| asked.number == number);
+        let asked = open.remove(at.expect("it is open"));
+        world.model.answered.push_back((asked.id, status, asked));
+        world.settle();
+        // The next one is the first of its flow now.
+        let often = count(&mut world, number + 3, 8);
+        assert_eq!(often > 1, wanted, "{number}: {often} times");
+    }
+    finish(world, 1000);
+}
+
 /// Time in which a request has waited at the target for room there, and not for its receiver, does not count:
 /// the target does not say it, and the initiator adds no more than what it has kept it for itself.
 #[test]
 fn only_what_waits_for_a_receiver_counts() {
     let mut world = pinned();
     world.model.waits = 30;
-    for waited in [130, 260, 390] {
+    for (pause, waited) in [(100, 130), (100, 260), (200, 490)] {
         world.wait(5000);
         world.relieve();
         world.settle();
-        world.wait(100);
+        world.wait(pause);
         for asked in std::mem::take(&mut world.model.open) {
             world.model.answered.push_back((asked.id, 0, asked));
         }
@@ -2255,12 +2335,17 @@ fn only_what_waits_for_a_receiver_counts() {
 fn what_waits_for_room_at_its_receiver_has_not_waited() {
     let mut world = pinned();
     world.model.waits = 30;
-    let rounds = [(None, 130), (Some(0), 130), (Some(0), 130), (None, 260)];
-    for (crowded, waited) in rounds {
+    let rounds = [
+        (None, 100, 130),
+        (Some(0), 100, 130),
+        (Some(0), 200, 130),
+        (None, 400, 560),
+    ];
+    for (crowded, pause, waited) in rounds {
         world.model.crowded = crowded;
         world.relieve();
         world.settle();
-        world.wait(100);
+        world.wait(pause);
         for asked in std::mem::take(&mut world.model.open) {
             world.model.answered.push_back((asked.id, 0, asked));
         }

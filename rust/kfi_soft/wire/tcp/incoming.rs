@@ -29,7 +29,6 @@ use super::{
     },
     stops::{
         Flow,
-        Pause,
         Stops,
         User,
         FLOWS, //
@@ -58,6 +57,13 @@ const WALK_MILLIS: u64 = 10;
 
 /// The errno of a message for which there is no receive: `EREMOTEIO`.
 const NO_RECEIVE: u32 = 121;
+/// The errno of a request that was withdrawn: `ECANCELED`.
+const CANCELLED: u32 = 125;
+
+/// Returns whether a request that has this status did not end as one whose receiver was not ready.
+fn is_done(status: u32) -> bool {
+    !matches!(status, NO_RECEIVE | CANCELLED)
+}
 
 /// An answer, as this has to do with it.
 pub(crate) trait Answer {
@@ -336,8 +342,8 @@ impl FlowSet {
 #[derive(Clone, Copy)]
 struct Coming {
     flow: u16,
-    /// For which pause its flow was stopped, if that goes on with it.
-    before: Option<Pause>,
+    /// Its flow was stopped, and goes on with it.
+    goes_on: bool,
 }
 
 /// The use of the body that is being received.
@@ -642,9 +648,9 @@ where
         (self.again, self.until) = (self.first, self.next);
         self.stops.tell_again();
         if let Some(Reading::Request(_, _, coming)) = reading {
-            if let Some(pause) = coming.before {
-                // It has not gone on: that request comes again.
-                self.stops.stop_short(coming.flow, None, pause);
+            if coming.goes_on {
+                // It has not: that request comes again.
+                self.stops.stop_short(coming.flow, None);
             }
         }
         // Requests that have no slot were not taken.
@@ -785,11 +791,7 @@ where
             return Err(Broken::Value);
         }
         let room = self.make_room(target);
-        let before = if request.restarts {
-            self.stops.go_on(flow)
-        } else {
-            None
-        };
+        let goes_on = request.restarts && self.stops.go_on(flow);
         let why = self.stops.why_not(flow, || target.user_of(request));
         let partial = if why.is_some() {
             // It would overtake those that were not taken.
@@ -803,11 +805,11 @@ where
             };
             match begun {
                 Begun::Taken(partial) => Ok(partial),
-                Begun::NoRoom(user) => Err(self.stop_short(flow, user, before)),
-                Begun::NoMemory => Err(self.stop_short(flow, None, before)),
+                Begun::NoRoom(user) => Err(self.stop_short(flow, user)),
+                Begun::NoMemory => Err(self.stop_short(flow, None)),
             }
         };
-        let coming = Coming { flow, before };
+        let coming = Coming { flow, goes_on };
         match partial {
             Ok(partial) if common.body == 0 => self.arrive(target, partial, coming),
             Ok(partial) => self.reading = Some(Reading::Request(partial, 0, coming)),
@@ -827,7 +829,7 @@ where
             None => None,
         };
         let Some(open) = open else {
-            let refusal = self.stop_short(coming.flow, None, coming.before);
+            let refusal = self.stop_short(coming.flow, None);
             self.note_refused(id, refusal);
             return;
         };
@@ -839,11 +841,10 @@ where
     }
 
     /// Stops the flow of a request for which there is no room: for the user who has none, or for all. So others
-    /// go on, whatever that user does. If it was stopped `before`, it is so for no shorter a pause.
-    fn stop_short(&mut self, flow: u16, user: User, before: Option<Pause>) -> Refusal {
+    /// go on, whatever that user does.
+    fn stop_short(&mut self, flow: u16, user: User) -> Refusal {
         (self.short, self.behind) = (true, true);
-        let pause = before.unwrap_or(Pause::FIRST);
-        self.stops.stop_short(flow, user, pause);
+        self.stops.stop_short(flow, user);
         Refusal::NoRoom
     }
 
@@ -1225,9 +1226,14 @@ where
             let (id, answer) = target.answered()?;
             // Requests of an earlier session have no slot.
             if let Some(place @ Some(Slot::Open(..))) = self.slot(id) {
+                let (response, ..) = answer.response();
                 let open = place.replace(Slot::Answered(answer));
                 self.open = self.open.saturating_sub(1);
-                drop(open);
+                if let Some(Slot::Open(open, _)) = open {
+                    if is_done(response.status) {
+                        self.stops.note_done(T::flow(&open));
+                    }
+                }
                 return Some(Writing::new(id));
             }
         }

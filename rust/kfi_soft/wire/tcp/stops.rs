@@ -15,7 +15,8 @@ use core::ops::DerefMut;
 use crate::share;
 
 /// So many milliseconds after a flow was stopped it may go on. The initiator is told so again so many
-/// after that, and so on; in the end always after the last ones.
+/// after that, and so on; in the end always after the last ones. A flow that is stopped again goes on with these, unless
+/// something of it was carried out.
 const PAUSES: [u64; 6] = [50, 100, 200, 400, 800, 1000];
 
 /// The flows of a lane.
@@ -168,14 +169,11 @@ impl Users {
     }
 }
 
-/// For which one of [`PAUSES`] a flow is stopped.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct Pause(u8);
+/// For which one of [`PAUSES`] a flow is stopped. The default is the first one.
+#[derive(Clone, Copy, Default)]
+struct Pause(u8);
 
 impl Pause {
-    /// The one of a flow that was not stopped before.
-    pub(crate) const FIRST: Self = Self(0);
-
     /// Returns the queue of those that are stopped for that, which is where it is among [`PAUSES`].
     fn queue(self) -> usize {
         usize::from(self.0)
@@ -208,6 +206,7 @@ pub(crate) struct Flow {
     behind: u16,
     /// When the initiator is told that it may send requests again: the low bits of that, in milliseconds.
     at: u16,
+    /// The last one for which it is stopped, or was. If it is not stopped, the one for which it is next.
     pause: Pause,
     cause: Cause,
 }
@@ -352,25 +351,25 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
         self.users.has_room(user)
     }
 
-    /// Stops a flow as a receiver of a user is not ready: it may go on after a while from `now` on, in
+    /// Stops a flow as a receiver of a user is not ready: it may go on after its pause from `now` on, in
     /// milliseconds. If it is stopped it is so for all from now on.
     pub(crate) fn stop_not_ready(&mut self, number: u16, user: User, now: u64) {
         // Then times are after that.
         self.look(now);
         let place = self.users.place(user);
-        if self.stop(number, Cause::at(place, Why::NotReady), Pause::FIRST) {
+        if self.stop(number, Cause::at(place, Why::NotReady)) {
             // INVARIANT: It is stopped now.
             self.users.add(place, Why::NotReady, user);
         }
     }
 
     /// Stops a flow as there is no room for a request, for those to this user, or for all: it may go on after
-    /// this pause from the time of the last [`Self::look`] on. If it is stopped it is so for all from now on.
-    pub(crate) fn stop_short(&mut self, number: u16, user: User, pause: Pause) {
+    /// its pause from the time of the last [`Self::look`] on. If it is stopped it is so for all from now on.
+    pub(crate) fn stop_short(&mut self, number: u16, user: User) {
         let place = self.users.place(user);
         if user.is_none() || place >= USERS {
-            self.stop(number, Cause::NO_ROOM, pause);
-        } else if self.stop(number, Cause::at(place, Why::NoRoom), pause) {
+            self.stop(number, Cause::NO_ROOM);
+        } else if self.stop(number, Cause::at(place, Why::NoRoom)) {
             // INVARIANT: It is stopped now.
             self.users.add(place, Why::NoRoom, user);
         }
@@ -378,11 +377,13 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
 
     /// Stops a flow from the time of the last [`Self::look`] on; returns whether it was not stopped. If it was,
     /// it is stopped for all from now on.
-    fn stop(&mut self, number: u16, cause: Cause, pause: Pause) -> bool {
-        let at = low(self.now.saturating_add(pause.millis()));
+    fn stop(&mut self, number: u16, cause: Cause) -> bool {
+        let now = self.now;
         let Some(flow) = self.flow(number) else {
             return false;
         };
+        let pause = flow.pause;
+        let at = low(now.saturating_add(pause.millis()));
         if flow.cause != Cause::NONE {
             if let Some((place, Why::NoRoom)) = flow.cause.place() {
                 // INVARIANT: It was counted there, and has no place any more.
@@ -391,18 +392,20 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
             }
             return false;
         }
-        (flow.at, flow.pause, flow.cause) = (at, pause, cause);
+        (flow.at, flow.cause) = (at, cause);
         self.link(number, pause.queue());
         self.count = self.count.saturating_add(1);
         true
     }
 
-    /// A flow goes on; returns for which pause it was stopped, if it was.
-    pub(crate) fn go_on(&mut self, number: u16) -> Option<Pause> {
-        let flow = self.flow(number)?;
-        let (cause, pause) = (core::mem::take(&mut flow.cause), flow.pause);
+    /// A flow goes on; returns whether it was stopped.
+    pub(crate) fn go_on(&mut self, number: u16) -> bool {
+        let Some(flow) = self.flow(number) else {
+            return false;
+        };
+        let cause = core::mem::take(&mut flow.cause);
         if cause == Cause::NONE {
-            return None;
+            return false;
         }
         if let Some((place, why)) = cause.place() {
             // INVARIANT: It was counted there, and is not stopped any more.
@@ -410,7 +413,14 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
         }
         self.unlink(number);
         self.count = self.count.saturating_sub(1);
-        Some(pause)
+        true
+    }
+
+    /// A request of a flow was carried out: its pauses begin anew. One for which it is stopped ends when it does.
+    pub(crate) fn note_done(&mut self, number: u16) {
+        if let Some(flow) = self.flow(number) {
+            flow.pause = Pause::default();
+        }
     }
 
     /// Notes what time it is, in milliseconds, and those that are due by that; returns in how many to look
