@@ -45,6 +45,7 @@ help:
 	@echo '  make litmus         ask the memory model of the kernel about the protocols without locks'
 	@echo '  make coverage-map   which tests show which requirement'
 	@echo '  make coverage       which lines of the modules the suite reaches; ARGS=... goes to it'
+	@echo '      COVERAGE_RUNS="suite machines failing"  and two machines, and failing allocations'
 	@echo '  make fuzz           look for requests that lead to code where none has led before, for'
 	@echo '                      FUZZ_SECONDS, and keep them in qemu-test/corpus'
 	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
@@ -151,7 +152,7 @@ APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
 
-out := build/$(if $(KFI_COVERAGE),coverage,$(KIND))
+out := build/$(if $(KFI_COVERAGE),coverage$(addprefix -,$(filter-out fast,$(KIND))),$(KIND))
 programs := kfi kfi-bench kfi-demo kfi-net kfi-suite
 example := build/example/kfi_user
 # A tool as scripts/setup has found it.
@@ -411,19 +412,44 @@ mutants:
 	@scripts/kernel uml >/dev/null
 	@$(call tool,PYTHON,python3) qemu-test/mutants.py $(ARGS)
 
-# Which lines of the modules in Rust the suite reaches. It tells also if tests fail, which they may where
-# all takes longer.
+# Which lines of the modules in Rust are reached, in all of these runs together: suite, machines (two, over
+# TCP), failing (allocations, in the debug kernel, whose unit tests do not run). It tells also if tests fail,
+# which they may where all takes longer.
+COVERAGE_RUNS ?= suite
+coverage_runs := suite machines failing
+coverage_kind = $(if $(filter failing,$(1)),debug,fast)
+coverage_logs_suite := build/coverage/test.log
+coverage_logs_machines := build/coverage/machines-2.log.1 build/coverage/machines-2.log.2
+coverage_logs_failing := build/coverage-debug/failing.log
+coverage_fast := $(foreach name,$(filter-out failing,$(COVERAGE_RUNS)),$(coverage_logs_$(name)))
+coverage_debug := $(if $(filter failing,$(COVERAGE_RUNS)),$(coverage_logs_failing))
+# What the fast kernel skips for want of failing allocations: see qemu-test/skipped.
+coverage_failing := --scale 0.1 --time-limit 1800 failslab/ lifetime/failing- network/no-memory-for-requests \
+	fuzz/without-memory memory/
+
 .PHONY: coverage
 coverage:
-	+@$(MAKE) VEHICLE=qemu KIND=fast KFI_COVERAGE=1 run-coverage
-
-.PHONY: run-coverage
-run-coverage: machine
-	@failed=0; $(run) --log $(out)/test.log -- kfi-suite --jobs $(JOBS) $(ARGS) || failed=$$?; \
-	$(call tool,PYTHON,python3) qemu-test/line_coverage.py --modules $(out)/modules --output $(out) \
-		--llvm=$(call tool,LLVM,1) $(out)/test.log; \
-	echo 'kfabric: lines that were not reached are in $(out)/report.txt'; \
+	@[ -n '$(COVERAGE_RUNS)' -a -z '$(filter-out $(coverage_runs),$(COVERAGE_RUNS))' ] || \
+		{ echo 'make: COVERAGE_RUNS has to be some of $(coverage_runs)'; false; }
+	+@failed=0; $(foreach name,$(COVERAGE_RUNS),rm -f $(coverage_logs_$(name)); \
+	$(MAKE) VEHICLE=qemu KIND=$(call coverage_kind,$(name)) KFI_COVERAGE=1 coverage-$(name) || failed=$$?; )\
+	$(call tool,PYTHON,python3) qemu-test/line_coverage.py --output build/coverage --llvm=$(call tool,LLVM,1) \
+		$(if $(coverage_fast),--build build/coverage/modules $(coverage_fast)) \
+		$(if $(coverage_debug),--build build/coverage-debug/modules $(coverage_debug)) && \
+	echo 'kfabric: lines that were not reached are in build/coverage/report.txt' || failed=$$?; \
 	exit $$failed
+
+.PHONY: $(addprefix coverage-,$(coverage_runs))
+coverage-suite: machine
+	@$(run) --log $(coverage_logs_suite) -- kfi-suite --jobs $(JOBS) $(ARGS)
+
+coverage-machines: override MACHINES = 2
+coverage-machines: machine
+	@$(network) --log build/coverage/machines-2.log -- kfi-net
+
+coverage-failing: machine
+	@$(run) --append '$(APPEND) kunit.filter_glob=none' --log $(coverage_logs_failing) -- \
+		kfi-suite $(coverage_failing)
 
 # Random requests, of which those that lead to code where no others do are kept and made more of. Adds
 # what is new to those that were kept before, however it ends.

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Says which lines of the modules in Rust a run has reached.
 
-    qemu-test/line_coverage.py --modules FOLDER --output FOLDER LOG...
+    qemu-test/line_coverage.py --output FOLDER --build MODULES LOG... [--build MODULES LOG...]
 
-The modules were built with a call in each block of machine code (make coverage),
+The modules, in the folder MODULES, were built with a call in each block of machine code (make coverage),
 and qemu-test/coverage has printed to the kernel's log which of these calls were
 made. A block of code is what runs as a whole: all of its instructions were
 reached, or none. The debug information tells the line of each, and, if that is
@@ -13,8 +13,13 @@ of a function that was inlined, also the line where that was called. A line is
     reachable   if an instruction of a block that has a call belongs to it
     reached     if one of a block whose call was made does
 
-Several logs of the same modules are added up. To the folder come report.txt, with
-the lines that were not reached, and lcov.info, which other programs read.
+Functions that no module can call are left out: code that is compiled into one but
+that nothing in it refers to.
+
+Several logs of the same modules are added up, and so are those of other builds, for
+another kernel: the lines that can be reached are those of the first build, as others
+have unit tests and checks in them. To the folder come report.txt, with the lines that
+were not reached, and lcov.info, which other programs read.
 
 The exit status is 2 if there is nothing to tell.
 """
@@ -30,11 +35,11 @@ import re
 import struct
 import subprocess
 import tempfile
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from os.path import normpath
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("kfabric", "kfi_soft", "kfi_shim")
@@ -47,17 +52,25 @@ ROW = re.compile(r"kfi_coverage: (\w+) (text|init) ([0-9a-f]+) ([0-9a-f]+)$")
 END = re.compile(r"kfi_coverage: (\w+) (text|init) has (\d+) bytes, (\d+) rows$")
 
 # Of an ELF file.
-SHT_RELA = 4
+SHT_SYMTAB, SHT_RELA = 2, 4
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
 R_X86_64_PC32, R_X86_64_PLT32 = 2, 4
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SECTION_FLAGS = 8
 SYMBOL = struct.Struct("<IBBHQQ")
+STT_FUNC, STT_SECTION = 2, 3
 RELA = struct.Struct("<QQq")
 
 # A line of llvm-objdump: an address, an instruction, and where it jumps to.
 INSTRUCTION = re.compile(r"\s*([0-9a-f]+):\s+(\S+)(?:\s+(?:0x)?([0-9a-f]+)(?: <.*)?)?")
 FUNCTION = re.compile(r"([0-9a-f]+) <.+>:$")
+# What it says of an address that an instruction names.
+NAMED = re.compile(r"# 0x([0-9a-f]+) <")
+# Sections that tell of code where something about it is, for the kernel, and call nothing.
+ABOUT_CODE = re.compile(
+    r"\.(eh_frame|orc_|smp_locks|alt|para|return_sites|retpoline_sites|call_sites|cfi_sites|ibt_|kcfi|"
+    r"static_call|debug|discard|note)|__(mcount_loc|patchable_function|bug_table|ex_table|jump_table)"
+)
 # Instructions that end a block of machine code.
 JUMP = re.compile(r"(j\w+|loop\w*|ret\w*|ud2|int3|hlt)$")
 # A line of llvm-symbolizer.
@@ -122,6 +135,22 @@ class Section(NamedTuple):
     calls: Tuple[int, ...]
 
 
+class Function(NamedTuple):
+    """A function in a section with code."""
+
+    section: int
+    begin: int
+    end: int
+
+
+class Reference(NamedTuple):
+    """Something that names a place in a section with code."""
+
+    # What names it: a section, and where in it.
+    source: Tuple[int, int]
+    target: Tuple[int, int]
+
+
 class Elf:
     """The parts of a module's file that are needed."""
 
@@ -155,6 +184,40 @@ class Elf:
                         calls.append(offset + 4)
         return sorted(calls)
 
+    def _name(self, index: int) -> str:
+        at = self.headers[index][0]
+        return self._names[at : self._names.index(b"\0", at)].decode()
+
+    def functions(self) -> List[Function]:
+        """All that have a length, in order."""
+        found = set()
+        for header in self.headers:
+            if header[1] == SHT_SYMTAB:
+                offset, size = header[4:6]
+                for symbol in SYMBOL.iter_unpack(self.content[offset : offset + size]):
+                    if symbol[1] & 15 == STT_FUNC and symbol[5]:
+                        found.add(Function(symbol[3], symbol[4], symbol[4] + symbol[5]))
+        return sorted(found)
+
+    def references(self) -> Iterator[Reference]:
+        """Of relocations, from what is in the kernel's memory to places in the module."""
+        for at, header in enumerate(self.headers):
+            link, of_section = header[6], header[7]
+            if header[1] != SHT_RELA or not self.headers[of_section][2] & SHF_ALLOC:
+                continue
+            if ABOUT_CODE.match(self._name(of_section)):
+                continue
+            symbols = self._content_of(link)
+            for offset, what, addend in RELA.iter_unpack(self._content_of(at)):
+                symbol = SYMBOL.unpack_from(symbols, SYMBOL.size * (what >> 32))
+                target = symbol[4]
+                if symbol[1] & 15 == STT_SECTION:
+                    relative = what & 0xFFFFFFFF in (R_X86_64_PC32, R_X86_64_PLT32)
+                    in_code = self.headers[of_section][2] & SHF_EXECINSTR
+                    # An instruction counts from its end.
+                    target = addend + (4 if relative and in_code else 0)
+                yield Reference((of_section, offset), (symbol[3], target))
+
     def code(self) -> Iterator[Tuple[str, Section]]:
         """The sections with code and the part of the module that they belong to, as the kernel lays
         them out: one after the other, those of its init by themselves."""
@@ -163,7 +226,7 @@ class Elf:
             flags, size, alignment = header[2], header[5], header[8]
             if flags & (SHF_ALLOC | SHF_EXECINSTR) != SHF_ALLOC | SHF_EXECINSTR:
                 continue
-            name = self._names[header[0] : self._names.index(b"\0", header[0])].decode()
+            name = self._name(index)
             part = "init" if name.startswith(".init") else "text"
             offset = -(-ends[part] // (alignment or 1)) * (alignment or 1)
             ends[part] = offset + size
@@ -207,6 +270,57 @@ def read_instructions(text: str) -> Tuple[List[int], Set[int]]:
             if jumped and match[3]:
                 begins.add(int(match[3], 16))
     return addresses, begins
+
+
+def read_named(text: str, section: int, relocated: Set[int]) -> Iterator[Reference]:
+    """What instructions name in their own section, for which there is no relocation."""
+    sites = sorted(relocated)
+    at, named = 0, 0
+    wanted = False
+    for line in text.splitlines():
+        if not (match := INSTRUCTION.match(line)):
+            continue
+        following = int(match[1], 16)
+        # The one before ends here: what is relocated in it says something else.
+        if wanted and bisect_left(sites, at) == bisect_left(sites, following):
+            yield Reference((section, at), (section, named))
+        at, wanted = following, False
+        if other := NAMED.search(line):
+            named, wanted = int(other[1], 16), True
+        elif match[3] and (JUMP.match(match[2]) or match[2].startswith("call")):
+            named, wanted = int(match[3], 16), True
+
+
+def uncalled(functions: Sequence[Function], references: Iterable[Reference]) -> List[Function]:
+    """Those that nothing calls, nor has the address of, but what is not called either."""
+
+    def holder(place: Tuple[int, int]) -> Optional[Function]:
+        before = bisect_right(functions, (place[0], place[1], sys.maxsize)) - 1
+        if before >= 0 and functions[before].section == place[0]:
+            if functions[before].begin <= place[1] < functions[before].end:
+                return functions[before]
+        return None
+
+    code = {one.section for one in functions}
+    named_by: Dict[Function, Set[Function]] = {}
+    waiting: List[Function] = []
+    for source, target in references:
+        function = holder(target)
+        if not function:
+            continue
+        by = holder(source)
+        if by:
+            named_by.setdefault(by, set()).add(function)
+        # Data that names a place within a function says where it goes on, not that it is called.
+        elif source[0] in code or target[1] == function.begin:
+            waiting.append(function)
+    called: Set[Function] = set()
+    while waiting:
+        function = waiting.pop()
+        if function not in called:
+            called.add(function)
+            waiting.extend(named_by.get(function, ()))
+    return [function for function in functions if function not in called]
 
 
 class Block(NamedTuple):
@@ -292,6 +406,12 @@ class Lines:
                 for line in at[instruction]:
                     self.reached[line] = self.reached.get(line, False) or made
 
+    def reach(self, other: Lines) -> None:
+        """What another build has reached, of the lines that are here."""
+        for line, made in other.reached.items():
+            if made and line in self.reached:
+                self.reached[line] = True
+
 
 Noted = Dict[Tuple[str, str], Marks]
 
@@ -309,20 +429,40 @@ def look_at(file: Path, name: str, noted: Sequence[Noted], llvm: str, lines: Lin
                     f"{name} was {of_part.size} bytes of {part}, but {file} has {sizes[part]}"
                 )
             marks[part] |= of_part.set
-    calls = 0
+    functions = elf.functions()
+    references = list(elf.references())
+    sections: List[Tuple[str, Section, bytes, str]] = []
     for part, section in elf.code():
         if not section.calls:
             continue
-        calls += len(section.calls)
-        made = {call for call in section.calls if (section.offset + call) // GRAIN in marks[part]}
-        marks[part] -= {(section.offset + call) // GRAIN for call in section.calls}
+        content = elf.with_code_only_in(section.index)
         with tempfile.NamedTemporaryFile(suffix=".ko") as alone:
-            alone.write(elf.with_code_only_in(section.index))
+            alone.write(content)
             alone.flush()
             command = [tool("llvm-objdump", llvm), "--disassemble", "--no-show-raw-insn"]
             text = run([*command, f"--section={section.name}", alone.name])
-            blocks = blocks_of(text, section.calls)
-            wanted = [at for block in blocks for at in block.instructions]
+        relocated = {at for (index, at), _ in references if index == section.index}
+        references += read_named(text, section.index, relocated)
+        sections.append((part, section, content, text))
+    left_out = uncalled(functions, references)
+    calls = 0
+    for part, section, content, text in sections:
+        calls += len(section.calls)
+        made = {call for call in section.calls if (section.offset + call) // GRAIN in marks[part]}
+        marks[part] -= {(section.offset + call) // GRAIN for call in section.calls}
+        out = [one for one in left_out if one.section == section.index]
+        for call in made:
+            if any(one.begin < call <= one.end for one in out):
+                raise CannotTell(f"{name}: {section.name}+{call:#x} has run, but nothing calls it")
+        blocks = [
+            block
+            for block in blocks_of(text, section.calls)
+            if not any(one.begin < block.calls[0] <= one.end for one in out)
+        ]
+        wanted = [at for block in blocks for at in block.instructions]
+        with tempfile.NamedTemporaryFile(suffix=".ko") as alone:
+            alone.write(content)
+            alone.flush()
             lines.add(blocks, made, places(Path(alone.name), wanted, llvm))
     if not calls:
         raise CannotTell(f"{file} was not built with KFI_COVERAGE=1")
@@ -396,8 +536,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         description="Say which lines of the modules in Rust a run has reached.",
     )
     add = parser.add_argument
-    add("logs", nargs="+", type=Path, metavar="LOG", help="kernel log of a run")
-    add("--modules", type=Path, required=True, metavar="FOLDER", help="those that it ran")
+    add(
+        "--build",
+        nargs="+",
+        action="append",
+        type=Path,
+        required=True,
+        metavar=("MODULES", "LOG"),
+        help="the folder with the modules, and kernel logs of runs with them",
+    )
     add("--output", type=Path, required=True, metavar="FOLDER", help="for report.txt and lcov.info")
     add("--llvm", default="1", help="its programs, as the kernel's build takes it: 1, -19 or a folder/")
     return parser.parse_args(arguments)
@@ -405,11 +552,19 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    noted = [read_log(log.read_text(errors="replace")) for log in options.logs]
-    lines = Lines()
-    for name in MODULES:
-        look_at(options.modules / f"{name}.ko", name, noted, options.llvm, lines)
-    if not lines.reached:
+    lines: Optional[Lines] = None
+    for modules, *logs in options.build:
+        if not logs:
+            raise CannotTell(f"{modules}: of no run")
+        noted = [read_log(log.read_text(errors="replace")) for log in logs]
+        found = Lines()
+        for name in MODULES:
+            look_at(modules / f"{name}.ko", name, noted, options.llvm, found)
+        if lines:
+            lines.reach(found)
+        else:
+            lines = found
+    if not lines or not lines.reached:
         raise CannotTell("the modules have no lines: they were built without debug information")
     said = list(table(lines))
     options.output.mkdir(parents=True, exist_ok=True)

@@ -60,15 +60,23 @@ CODE = """
 CALLS = (0x6, 0x10, 0x1D, 0x35)
 
 
-def elf(sections: Sequence[Tuple[str, int, bytes, Sequence[int]]]) -> bytes:
-    """A file with sections of code (name, alignment, content) and calls at these places."""
+def elf(
+    sections: Sequence[Tuple[str, int, bytes, Sequence[int]]],
+    functions: Sequence[Tuple[int, int]] = (),
+    data: Sequence[int] = (),
+) -> bytes:
+    """A file with sections of code (name, alignment, content) and calls at these places, with functions
+    in the first one, from and to these, and data with the addresses of some of them, by their numbers."""
     names, symbol_names = b"\0", b"\0other\0" + CALLED.encode() + b"\0"
     symbols = b"".join(
         line_coverage.SYMBOL.pack(name, 0x10, 0, 0, 0, 0) for name in (0, 1, 7)
     )
+    symbols += b"".join(
+        line_coverage.SYMBOL.pack(0, 0x02, 0, 1, begin, end - begin) for begin, end in functions
+    )
     headers: List[List[int]] = [[0] * 10]
     contents = [b""]
-    last = 2 * len(sections) + 1
+    last = 2 * len(sections) + 1 + 2 * bool(data)
 
     def add(name: str, kind: int, flags: int, content: bytes, link: int, info: int, align: int) -> None:
         nonlocal names
@@ -83,6 +91,12 @@ def elf(sections: Sequence[Tuple[str, int, bytes, Sequence[int]]]) -> bytes:
             line_coverage.RELA.pack(call - 4, symbol << 32 | 4, -4) for call in calls for symbol in (1, 2)
         )
         add(f".rela{name}", 4, 0, rela, last, len(headers) - 1, 8)
+    if data:
+        add(".data", 1, 3, bytes(8 * len(data)), 0, 0, 8)
+        rela = b"".join(
+            line_coverage.RELA.pack(8 * at, (3 + number) << 32 | 1, 0) for at, number in enumerate(data)
+        )
+        add(".rela.data", 4, 0, rela, last, len(headers) - 1, 8)
     add(".symtab", 2, 0, symbols, last + 1, 0, 8)
     add(".strtab", 3, 0, symbol_names, 0, 0, 1)
     add(".shstrtab", 3, 0, names + b".shstrtab\0", 0, 0, 1)
@@ -203,13 +217,69 @@ class Blocks(unittest.TestCase):
         self.assertEqual(line_coverage.tool("a", "/b/"), "/b/a")
 
 
+class Uncalled(unittest.TestCase):
+    """Which functions nothing calls."""
+
+    # Of the section 1.
+    FUNCTIONS = [line_coverage.Function(1, at, at + 0x10) for at in (0, 0x10, 0x20, 0x30)]
+
+    def found(self, *references: Tuple[Tuple[int, int], Tuple[int, int]]) -> List[int]:
+        given = [line_coverage.Reference(*one) for one in references]
+        return [one.begin for one in line_coverage.uncalled(self.FUNCTIONS, given)]
+
+    def test_data_calls(self) -> None:
+        self.assertEqual(self.found(((2, 0), (1, 0x10))), [0, 0x20, 0x30])
+
+    def test_who_is_called_calls(self) -> None:
+        data, call = ((2, 0), (1, 0)), ((1, 4), (1, 0x20))
+        self.assertEqual(self.found(data, call), [0x10, 0x30])
+        # Nothing calls who does that.
+        self.assertEqual(self.found(data, ((1, 0x14), (1, 0x20))), [0x10, 0x20, 0x30])
+
+    def test_in_a_circle(self) -> None:
+        data = ((2, 0), (1, 0))
+        self.assertEqual(self.found(data, ((1, 0x14), (1, 0x20)), ((1, 0x24), (1, 0x10))), [0x10, 0x20, 0x30])
+
+    def test_jump_table(self) -> None:
+        # Data with where a function goes on, and nobody who calls it.
+        self.assertEqual(self.found(((2, 0), (1, 0x18))), [0, 0x10, 0x20, 0x30])
+
+    def test_named_without_relocation(self) -> None:
+        text = """
+            0000000000000000 <first>:
+                   0:      \tcallq\t0x10 <second>
+                   5:      \tleaq\t0x14(%rip), %rax         # 0x20 <third>
+                   c:      \tcallq\t0x11 <second+0x1>
+                  11:      \tleaq\t(%rip), %rax             # 0x18 <second+0x8>
+                  18:      \tjmp\t0x30 <fourth>
+                  1d:      \tnop
+        """
+        # The call at c and the address at 11 have some.
+        found = line_coverage.read_named(textwrap.dedent(text), 1, {0xD, 0x14})
+        self.assertEqual([(s[1], t[1]) for s, t in found], [(0, 0x10), (5, 0x20), (0x18, 0x30)])
+
+    def test_file(self) -> None:
+        content = elf([(".text", 16, bytes(0x36), (6,))], ((0, 0x20), (0x30, 0x36)), (1,))
+        whole = Elf(content)
+        functions = whole.functions()
+        self.assertEqual(functions, [(1, 0, 0x20), (1, 0x30, 0x36)])
+        self.assertEqual(line_coverage.uncalled(functions, whole.references()), functions[:1])
+
+    def test_about_code(self) -> None:
+        for name in (".eh_frame", "__mcount_loc", ".return_sites", ".ibt_endbr_seal", "__ex_table"):
+            self.assertTrue(line_coverage.ABOUT_CODE.match(name), name)
+        for name in (".data", ".rodata", ".gnu.linkonce.this_module", "__ksymtab", ".text", "__param"):
+            self.assertFalse(line_coverage.ABOUT_CODE.match(name), name)
+
+
 class Whole(unittest.TestCase):
     """From the log to the report, without LLVM."""
 
     # The lines of instructions.
     LINES = {0x0: 1, 0x6: 2, 0x9: 2, 0x10: 3, 0x18: 4, 0x30: 8, 0x35: 9}
 
-    def run_it(self, log: str) -> Tuple[str, str]:
+    def run_it(self, *logs: str, functions: bool = False) -> Tuple[str, str]:
+        """With a build for each."""
         def fake(command: Sequence[str], given: str = "") -> str:
             if "objdump" in command[0]:
                 return textwrap.dedent(CODE)
@@ -228,14 +298,21 @@ class Whole(unittest.TestCase):
         really = line_coverage.look_at
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            for name in line_coverage.MODULES:
-                (folder / f"{name}.ko").write_bytes(elf([(".text", 16, bytes(0x36), CALLS)]))
-            (folder / "log").write_text(textwrap.dedent(log))
+            arguments = ["--output", str(folder / "out")]
+            # Data has the address of the first function only.
+            some = (((0, 0x24), (0x30, 0x36)), (0,)) if functions else ((), ())
+            content = elf([(".text", 16, bytes(0x36), CALLS)], *some)
+            for number, log in enumerate(logs):
+                build = folder / str(number)
+                build.mkdir()
+                for name in line_coverage.MODULES:
+                    (build / f"{name}.ko").write_bytes(content)
+                (build / "log").write_text(textwrap.dedent(log))
+                arguments += ["--build", str(build), str(build / "log")]
             stack.enter_context(unittest.mock.patch.object(line_coverage, "run", fake))
             stack.enter_context(unittest.mock.patch.object(line_coverage, "look_at", look_at))
             said = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
             out = folder / "out"
-            arguments = [str(folder / "log"), "--modules", str(folder), "--output", str(out)]
             self.assertEqual(line_coverage.main(arguments), 0)
             report = (out / "report.txt").read_text()
             self.assertTrue(report.startswith(said.getvalue()))
@@ -258,6 +335,30 @@ class Whole(unittest.TestCase):
         self.assertIn("blocks of code: 12, reached 3", report)
         self.assertIn("\nrust/kfi/a.rs: 3, 8-9\n", report)
         self.assertIn("DA:2,1\nDA:3,0\nDA:4,1\n", lcov)
+
+    def test_not_called(self) -> None:
+        report, _ = self.run_it(self.log("kfi_soft", 0x6), functions=True)
+        words = [line.split() for line in report.splitlines()]
+        # Without the lines 8 and 9, those of the second function.
+        self.assertIn(["rust/kfi/a.rs", "4", "2", "50", "%"], words)
+        self.assertIn("blocks of code: 9, reached 1", report)
+        with self.assertRaisesRegex(CannotTell, "has run, but nothing calls it"):
+            self.run_it(self.log("kfi_soft", 0x6, 0x35), functions=True)
+
+    def test_builds(self) -> None:
+        report, _ = self.run_it(self.log("kfi_soft", 0x6), self.log("kfi_soft", 0x1D))
+        words = [line.split() for line in report.splitlines()]
+        self.assertIn(["rust/kfi/a.rs", "6", "3", "50", "%"], words)
+
+    def test_lines_of_the_first_build(self) -> None:
+        first = Lines({("rust/kfi/a.rs", 1): True, ("rust/kfi/a.rs", 2): False})
+        second = {("rust/kfi/a.rs", 2): True, ("rust/kfi/a.rs", 7): True, ("rust/kfi/a.rs", 1): False}
+        first.reach(Lines(second))
+        self.assertEqual(first.reached, {("rust/kfi/a.rs", 1): True, ("rust/kfi/a.rs", 2): True})
+
+    def test_no_run(self) -> None:
+        with self.assertRaisesRegex(CannotTell, "of no run"):
+            line_coverage.main(["--output", "/nowhere", "--build", "/nowhere"])
 
     def test_another_module(self) -> None:
         with self.assertRaisesRegex(CannotTell, "was 8192 bytes"):
