@@ -27,6 +27,8 @@ tests! {
     "faults";
     "off" ["kfi_endpoint.h"] off;
     "nonsense-is-refused" ["kfi_endpoint.h"] nonsense;
+    "read-back" ["kfi_endpoint.h"] read_back;
+    "times" ["kfi_endpoint.h"] times;
     "drop" ["kfi_endpoint.h"] dropped;
     "delay" ["kfi_endpoint.h"] delayed;
     "reorder" ["kfi_endpoint.h"] reordered;
@@ -351,6 +353,80 @@ fn nonsense(_: &Env) -> Outcome {
     let text = fs::read_to_string(format!("{NIC}/drop"))?;
     check!(text.starts_with("off "), "{text}");
     Ok(())
+}
+
+/// A knob shows what it was turned to; what was refused has not turned it.
+fn read_back(_: &Env) -> Outcome {
+    let knobs = Knobs::new()?;
+    let shows = |name: &str, shown: &str| {
+        let text = fs::read_to_string(format!("{NIC}/{name}"))?;
+        let all = fs::read_to_string(format!("{NIC}/faults"))?;
+        check!(
+            text.starts_with(&format!("{shown} seen=0 injected=0")),
+            "{name}: {text}"
+        );
+        let line = format!("{name} {text}");
+        check!(all.contains(&line), "{line} is not in {all}");
+        Ok(())
+    };
+    for (name, written, shown) in [
+        ("drop", "7", "every=7 ms=500"),
+        ("drop", "every=7 ms=9", "every=7 ms=9"),
+        ("drop", "times=2 every=7", "every=7 times=2 ms=500"),
+        ("drop", "permille=1000", "permille=1000 seed=1 ms=500"),
+        (
+            "delay",
+            "permille=20 seed=5 times=3 ms=0",
+            "permille=20 seed=5 times=3 ms=0",
+        ),
+        ("reorder", "every=1\n", "every=1 ms=20"),
+        ("duplicate", " every=2 value=0 ", "every=2 value=0"),
+        (
+            "again",
+            "every=4294967295 burst=3",
+            "every=4294967295 burst=3",
+        ),
+        ("fail", "every=1 errno=4095", "every=1 errno=4095"),
+        ("not_ready", "every=3", "every=3 ms=60000"),
+        ("vanish", "every=1 port=7", "every=1 port=7"),
+        ("vanish", "every=1", "every=1 port=4096"),
+        ("vanish", "every=5 off", "off port=4096"),
+        ("vanish", "times=4", "off times=4 port=4096"),
+    ] {
+        knobs.set(name, written)?;
+        shows(name, shown)?;
+        let refused = fs::write(format!("{NIC}/{name}"), "every=9 what=1");
+        let errno = refused.map_err(|error| error.raw_os_error());
+        check_eq!(errno, Err(Some(Errno::INVAL.raw_os_error())), "{name}");
+        shows(name, shown)?;
+    }
+    Ok(())
+}
+
+/// So many are hit and no more, by count or by chance; of bursts so many begin. Turned again, it begins anew.
+fn times(env: &Env) -> Outcome {
+    let knobs = Knobs::new()?;
+    let net = Net::new(env, 2)?;
+    for text in ["every=2 times=3", "permille=900 seed=3 times=3"] {
+        for _ in 0..2 {
+            knobs.set("fail", text)?;
+            let ended = net.exchange(50)?;
+            check_eq!((ended.good(), ended.with(IO)), (47, 3), "{text}");
+            let (seen, injected) = (knobs.number("fail", "seen")?, knobs.injected("fail")?);
+            check_eq!(injected, 3, "{text}");
+            // When it has hit the last one it is off.
+            check!((3..10).contains(&seen), "{text}: {seen} were seen");
+            check_eq!(knobs.number("fail", "times")?, 0, "{text}");
+        }
+    }
+    knobs.set("fail", "every=1 times=0")?;
+    check_eq!(net.exchange(20)?.good(), 20);
+    knobs.set("fail", "off")?;
+    knobs.set("again", "every=3 burst=4 times=2")?;
+    let ended = net.exchange(50)?;
+    check_eq!((ended.good(), ended.refused), (50, 8));
+    check_eq!(knobs.injected("again")?, 8);
+    net.close()
 }
 
 fn dropped(env: &Env) -> Outcome {
