@@ -6,7 +6,7 @@ use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, MrAttr, Operation};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{complete, done, expect, Area, Pair, Setup};
+use crate::ends::{complete, done, expect, pattern, Area, Pair, Setup, KINDS};
 use crate::env::Env;
 use crate::rig::{expect_fabric, in_threads, pin, Rig};
 use crate::{check, check_eq, tests};
@@ -19,6 +19,8 @@ tests! {
     "forms" ["kfi_atomic.h"] forms;
     "bad-operations" ["kfi_atomic.h"] bad_operations;
     "access" ["kfi_atomic.h"] access;
+    "across-pages" ["kfi_atomic.h"] across_pages;
+    alone "nothing-lost-across-pages" ["kfi_atomic.h"] nothing_lost_across_pages;
     alone "nothing-lost" ["kfi_atomic.h"] nothing_lost;
 }
 
@@ -469,6 +471,143 @@ fn access(env: &Env) -> Outcome {
         drop(region);
     }
     drop(memory);
+    pair.close()
+}
+
+/// Where a page ends in an area that begins where memory does: 64 bytes are before it.
+const PAGE_END: u64 = 4096 - 64;
+
+/// Elements that lie in two pages, which may be anywhere, and those before and behind them.
+fn across_pages(env: &Env) -> Outcome {
+    const COUNT: u64 = 100;
+    let pair = Pair::new(env, CAPS)?;
+    let a = &pair.a;
+    for kind in KINDS {
+        let target = Area::new(&pair.session, kind, 0, 8192)?;
+        let memory = Memory {
+            target,
+            ..Memory::new(&pair, 1024)?
+        };
+        let region = pair.region(&memory.target, 1)?;
+        for (datatype, size, signed) in TYPES {
+            let size_u64 = size as u64;
+            // So many bytes of one of them are in the first page.
+            for inside in [1, size_u64 / 2, size_u64 - 1] {
+                if inside == 0 || inside >= size_u64 {
+                    continue;
+                }
+                let first = PAGE_END - inside - COUNT / 2 * size_u64;
+                let len = COUNT * size_u64;
+                memory.target.clear();
+                let old = pattern(inside, 0, len as usize);
+                memory.target.write(first, &old);
+                let new = pattern(inside + 100, 0, len as usize);
+                memory.operand.write(0, &new);
+                memory.compare.write(0, &old);
+                // The half of them is not what is compared with.
+                memory.compare.write(0, &new[..len as usize / 2]);
+                for (kind, op) in [
+                    (Kind::FETCH_ATOMIC, READ),
+                    (Kind::FETCH_ATOMIC, uapi::KFI_SUM),
+                    (Kind::ATOMIC, uapi::KFI_BXOR),
+                    (Kind::COMPARE_ATOMIC, uapi::KFI_CSWAP),
+                ] {
+                    let before = memory.target.bytes(first, len);
+                    let mut operation = a
+                        .operation(kind, Form::PLAIN)
+                        .segment(memory.operand.elements(0, COUNT))
+                        .rma(first, COUNT, 1)
+                        .atomic(datatype, op)
+                        .context(3);
+                    if kind != Kind::ATOMIC {
+                        operation = operation.result(memory.result.elements(0, COUNT));
+                    }
+                    if kind == Kind::COMPARE_ATOMIC {
+                        operation = operation.compare(memory.compare.elements(0, COUNT));
+                    }
+                    a.post(&operation)?;
+                    complete(&a.tx)?;
+                    let compare = memory.compare.bytes(0, len);
+                    let elements = before
+                        .chunks(size)
+                        .zip(new.chunks(size))
+                        .zip(compare.chunks(size));
+                    let should: Vec<u8> = elements
+                        .flat_map(|((old, new), compare)| {
+                            let [old, new, compare] =
+                                [old, new, compare].map(|bytes| number(bytes, signed));
+                            model(op, old, new, compare).to_le_bytes()[..size].to_vec()
+                        })
+                        .collect();
+                    let is = memory.target.bytes(first, len);
+                    check!(
+                        is == should,
+                        "{kind} type {datatype} operation {op} at {first}"
+                    );
+                    if kind != Kind::ATOMIC {
+                        check_eq!(memory.result.bytes(0, len), before, "what was fetched");
+                    }
+                    for around in [first - 1, first + len] {
+                        check_eq!(memory.target.bytes(around, 1), [0xee], "at {around}");
+                    }
+                }
+            }
+        }
+        drop((region, memory));
+    }
+    a.quiet()?;
+    pair.b.quiet()?;
+    pair.close()
+}
+
+/// Two threads, by two endpoints, add to numbers that lie across the end of a page, and where two places
+/// meet whose locks are held one after the other.
+fn nothing_lost_across_pages(env: &Env) -> Outcome {
+    let pair = Pair::new(env, CAPS)?;
+    let rounds = env.scaled(5_000, 500);
+    let to_itself = pair.b.av.insert(&pair.b.name)?;
+    for kind in KINDS {
+        let target = Area::new(&pair.session, kind, 0, 3 * 4096)?;
+        target.write(0, &vec![0; 3 * 4096]);
+        let region = pair.region(&target, 1)?;
+        let numbers = [PAGE_END - 4, PAGE_END + 252];
+        in_threads([0_usize, 1], |which| {
+            pin(which)?;
+            let (end, to) = if which == 0 {
+                (&pair.a, pair.a.peer)
+            } else {
+                (&pair.b, to_itself)
+            };
+            let memory = Memory::new(&pair, 8)?;
+            memory.operand.write(0, &1_u64.to_le_bytes());
+            let mut last = [0; 2];
+            for round in 0..rounds {
+                let at = (round as usize + which) % 2;
+                let operation = Operation::new(Kind::FETCH_ATOMIC, Form::PLAIN)
+                    .to(to)
+                    .segment(memory.operand.elements(0, 1))
+                    .result(memory.result.elements(0, 1))
+                    .rma(numbers[at], 1, 1)
+                    .atomic(uapi::KFI_UINT64, uapi::KFI_SUM);
+                end.post(&operation)?;
+                expect(&end.tx, 0, done::ATOMIC_READ, 8)?;
+                let mut old = [0; 8];
+                old.copy_from_slice(&memory.result.bytes(0, 8));
+                let old = u64::from_le_bytes(old);
+                check!(old >= last[at], "{old} after {}", last[at]);
+                last[at] = old;
+            }
+            Ok(())
+        })?;
+        for at in numbers {
+            check_eq!(
+                target.bytes(at, 8),
+                rounds.to_le_bytes(),
+                "{rounds} at {at}"
+            );
+        }
+        drop((region, target));
+    }
     pair.close()
 }
 
