@@ -53,7 +53,7 @@ const RUST_CONSUMER: &str = "kfi_rust_consumer";
 const EXAMPLE: &str = "kfi_example";
 const EXAMPLE_PROVIDER: &str = "kfi_mock_provider";
 const ROOTLESS: &str = "kfi_rootless";
-const TRANSFER: &str = "kfi_transfer";
+pub(super) const TRANSFER: &str = "kfi_transfer";
 const LND: &str = "kfi_lnd";
 const MOCK: &str = "kfi_mock";
 const SECOND: &str = "kfi_second";
@@ -204,7 +204,7 @@ fn path(env: &Env, name: &str) -> std::path::PathBuf {
     env.settings.modules.join(format!("{name}.ko"))
 }
 
-fn parameters(name: &str) -> CString {
+pub(super) fn parameters(name: &str) -> CString {
     let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let prefix = format!("{name}.");
     let words: Vec<_> = line
@@ -671,7 +671,7 @@ pub(super) fn run_in_kernel(env: &Env, module: &str, parameters: &CStr) -> Outco
 }
 
 /// As [`run_in_kernel`].
-fn run_with(modules: &Modules<'_>, module: &str, parameters: &CStr) -> Outcome {
+pub(super) fn run_with(modules: &Modules<'_>, module: &str, parameters: &CStr) -> Outcome {
     run_and(modules, module, parameters, || Ok(()))
 }
 

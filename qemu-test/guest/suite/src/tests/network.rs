@@ -35,13 +35,15 @@ use self::frame::{Frame, Kind, Response, NOT_READY, NO_ROOM};
 use self::peer::Peer;
 use crate::check::{Outcome, Stop};
 use crate::child;
-use crate::ends::{Area, End, Pair, Setup, LONG};
+use crate::ends::{done, expect, Area, End, Pair, Setup, LONG};
 use crate::env::{Env, Settings};
 use crate::failing::{Failing, Whose};
 use crate::kernel_log::KernelLog;
 use crate::raw::MappedPage;
 use crate::rig::{expect_fabric, until, Rig};
-use crate::tests::module::{could_not, is_loaded, needs_log, unload, Modules, PROVIDER};
+use crate::tests::module::{
+    could_not, is_loaded, needs_log, parameters, run_with, unload, Modules, PROVIDER, TRANSFER,
+};
 use crate::tests::{small_provider, tool, users};
 use crate::{check, check_eq, tests};
 
@@ -69,6 +71,8 @@ tests! {
     "tagged" ["kfi_tagged.h"] tagged;
     "rma" ["kfi_rma.h"] rma;
     "atomic" ["kfi_atomic.h"] atomic;
+    "kernel-consumer" ["R-CNTR-7 kfi_endpoint.h kfi_tagged.h kfi_rma.h"] kernel_consumer;
+    "users-beside-each-other" ["kfi_endpoint.h kfi_rma.h"] users_beside_each_other;
     "greeting" ["kfi_endpoint.h kfi_domain.h"] greeting;
     "secret-is-found" ["kfabric.h"] secret::is_found;
     "secret-between-nics" ["kfi_tagged.h"] secret::between_nics;
@@ -366,6 +370,97 @@ fn rma(env: &Env) -> Outcome {
 
 fn atomic(env: &Env) -> Outcome {
     over_tcp(env, "atomic", &[])
+}
+
+/// Consumers in the kernel have memory that no process has: in pages and scatterlists, with which connections
+/// send and receive without a copy. Tests of them that also hold over a network; `make test-net` has all.
+fn kernel_consumer(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    let with = |name, more: &str| {
+        let mut all = parameters(name).into_bytes();
+        all.extend_from_slice(more.as_bytes());
+        text(all)
+    };
+    let provider = with(PROVIDER, " address=127.0.0.1,127.0.0.2 loopback=0");
+    modules
+        .reload_provider(&provider)
+        .map_err(|errno| could_not("reload", PROVIDER, errno))?;
+    for only in [
+        "transfer/",
+        "receive/",
+        "region/",
+        "error/",
+        "scalable/",
+        "atomic/",
+        "backlog/",
+        "trigger/",
+        "waiting/",
+        "endpoint/",
+    ] {
+        let rounds = env.scaled(500, 100);
+        let some = with(TRANSFER, &format!(" network=1 rounds={rounds} only={only}"));
+        run_with(&modules, TRANSFER, &some)?;
+    }
+    check!(sockets(ESTABLISHED) > 0, "nothing went over TCP");
+    Ok(())
+}
+
+/// Two users at once, each of whom sends by another NIC than the other one, and receives by the other's. What
+/// either sends or writes arrives, whole and in order, and nothing of the other one's.
+fn users_beside_each_other(env: &Env) -> Outcome {
+    const ROUNDS: u64 = 100;
+    const LEN: u64 = 20_000;
+    const KEY: u64 = 9;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let _modules = load_network(env, OVER_TCP)?;
+    let rounds = env.scaled(ROUNDS, 20);
+    let exchange = |user: u64| -> Outcome {
+        let pair = Pair::new(env, Caps::MSG | Caps::RMA)?;
+        let (from, to, domain) = match user {
+            0 => (&pair.a, &pair.b, &pair.far),
+            _ => (&pair.b, &pair.a, &pair.rig.domain),
+        };
+        let area = || Area::plain(&pair.session, LEN);
+        let (sent, received, written) = (area()?, area()?, area()?);
+        let attr = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY);
+        let region = domain.register(&[written.all()], &attr)?;
+        for round in 0..rounds {
+            let seed = round << 1 | user;
+            sent.fill(seed);
+            received.clear();
+            to.recv(received.all(), round)?;
+            from.send(sent.all(), round)?;
+            expect(&from.tx, round, done::SEND_, LEN)?;
+            expect(&to.rx, round, done::RECV_, LEN)?;
+            received.has_only(LEN, seed)?;
+            let write = from.operation(kfi::Kind::WRITE, Form::PLAIN);
+            from.post(&write.segment(sent.all()).rma(0, LEN, KEY).context(round))?;
+            expect(&from.tx, round, done::RMA_WRITE, LEN)?;
+            written.has_only(LEN, seed)?;
+        }
+        pair.a.quiet()?;
+        pair.b.quiet()?;
+        drop((region, sent, received, written));
+        pair.close()
+    };
+    let mut processes = Vec::new();
+    for user in 0..2 {
+        processes.push(child::begin(|| {
+            if user != 0 {
+                users::become_another_user()?;
+            }
+            exchange(user)
+        })?);
+    }
+    for process in processes {
+        let (status, text) = process.end()?;
+        check!(status == Status::Exited(0), "{status:?}: {text}");
+    }
+    check!(sockets(ESTABLISHED) > 0, "nothing went over TCP");
+    Ok(())
 }
 
 /// The consumer in Documentation/machines.md, once for each of two NICs: each gets what the other one
