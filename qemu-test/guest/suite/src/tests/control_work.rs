@@ -28,6 +28,7 @@ tests! {
     "case-50-flush-wrong-argument" ["R-CTL-4"] flush_wrong_argument;
     "case-51-flush-races-add" ["R-CTL-3 R-CTL-5"] flush_races_add;
     "case-51-queue-races-flush" ["R-CTL-3 R-CTL-5"] queue_races_flush;
+    alone "case-51-many-threads-flush" ["R-CTL-3 R-CTL-4 R-CTL-5"] many_threads_flush;
 }
 
 fn cancel(env: &Env) -> Outcome {
@@ -484,5 +485,36 @@ fn queue_races_flush(env: &Env) -> Outcome {
     for counter in [trigger, target] {
         unshare(counter)?.close().map_err(|(_, error)| error)?;
     }
+    rig.close()
+}
+
+/// Threads of which each waits, in a flush, for what the others have made due as well: what has fired before
+/// has been done when the call returns, and what it takes back is never done.
+fn many_threads_flush(env: &Env) -> Outcome {
+    const THREADS: usize = 16;
+    const DUE: u64 = 60;
+    const NEVER: u64 = 20;
+    let rig = Rig::new(env)?;
+    let rounds = env.scaled(50, 10);
+    in_threads(0..THREADS, |_| {
+        let [trigger, target] = [rig.counter()?, rig.counter()?];
+        let works: Vec<_> = (0..DUE + NEVER)
+            .map(|i| Work::add(&target, 1, &trigger, if i < DUE { 1 } else { 2 }))
+            .collect();
+        for _ in 0..rounds {
+            queue_all(&rig.domain, &works)?;
+            trigger.add(1)?;
+            rig.domain.flush_work(Some(&trigger))?;
+            check_eq!(target.read()?, DUE, "after the flush");
+            trigger.add(1)?;
+            trigger.set(0)?;
+            check_eq!(target.read()?, DUE, "of what was taken back");
+            target.set(0)?;
+        }
+        for counter in [trigger, target] {
+            unshare(counter)?.close().map_err(|(_, error)| error)?;
+        }
+        Ok(())
+    })?;
     rig.close()
 }
