@@ -24,6 +24,7 @@ int kfi_rust_helper_setup_dma_of_cpu(struct device *dev);
 void kfi_rust_helper_wait_for_value(atomic_long_t *word, long value);
 bool kfi_rust_helper_wait_for_value_within(atomic_long_t *word, long value, unsigned int ms);
 void kfi_rust_helper_set_current_state(unsigned int state);
+void kfi_rust_helper_set_current_state_unordered(unsigned int state);
 unsigned int kfi_rust_helper_memalloc_nofs_save(void);
 void kfi_rust_helper_memalloc_nofs_restore(unsigned int flags);
 unsigned int kfi_rust_helper_memalloc_noio_save(void);

@@ -23,6 +23,11 @@ __always_inline void kfi_rust_helper_set_current_state(unsigned int state)
 	set_current_state(state);
 }
 
+__always_inline void kfi_rust_helper_set_current_state_unordered(unsigned int state)
+{
+	__set_current_state(state);
+}
+
 __always_inline unsigned int kfi_rust_helper_memalloc_nofs_save(void)
 {
 	return memalloc_nofs_save();

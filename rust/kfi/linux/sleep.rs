@@ -7,7 +7,10 @@
 
 use core::ptr;
 #[cfg(linux_waiters)]
-use kernel::task::TASK_INTERRUPTIBLE;
+use kernel::{
+    prelude::*,
+    task::TASK_INTERRUPTIBLE, //
+};
 
 use super::bindings;
 use super::timeout::Deadline;
@@ -44,18 +47,30 @@ impl TaskState {
     pub(super) fn minds_signals(self) -> bool {
         matches!(self, Self::Interruptible)
     }
+
+    /// Returns what C calls it.
+    fn as_raw(self) -> c_uint {
+        match self {
+            Self::Running => bindings::TASK_RUNNING,
+            Self::Interruptible => TASK_INTERRUPTIBLE.cast_unsigned(),
+            Self::Idle => bindings::TASK_IDLE,
+        }
+    }
 }
 
 /// Sets the state of the current task, with a full barrier after it.
 #[cfg(linux_waiters)]
 pub(super) fn set_current_state(state: TaskState) {
-    let state = match state {
-        TaskState::Running => bindings::TASK_RUNNING,
-        TaskState::Interruptible => TASK_INTERRUPTIBLE.cast_unsigned(),
-        TaskState::Idle => bindings::TASK_IDLE,
-    };
     // SAFETY: A task may always begin to run, or to sleep, so that it can be woken.
-    unsafe { bindings::set_current_state(state) };
+    unsafe { bindings::set_current_state(state.as_raw()) };
+}
+
+/// Sets the state of the current task without any order: to run, or under a lock that whoever wakes the
+/// task takes first.
+#[cfg(linux_waiters)]
+pub(super) fn set_current_state_unordered(state: TaskState) {
+    // SAFETY: As above.
+    unsafe { bindings::set_current_state_unordered(state.as_raw()) };
 }
 
 /// Sleeps until woken or `deadline`; returns `false` when it has passed. A task that runs goes on at once.

@@ -41,6 +41,7 @@ use super::{
     sleep::{
         schedule_until,
         set_current_state,
+        set_current_state_unordered,
         TaskState,
         Wakeup, //
     },
@@ -404,25 +405,37 @@ impl<T: Unpin> WaitLock<T> {
                 leave(Locked(&mut guard));
                 return Wakeup::NotNeeded;
             }
+            // A waker finds the waiter under the lock, and so the state of the task, without a
+            // barrier here: its wake-up is not lost, and there is no need to look before the task
+            // sleeps. A signal is looked for by the scheduler.
+            // See `qemu-test/litmus/waiter-asleep.litmus`.
+            set_current_state_unordered(asleep);
         }
 
         let ended = loop {
-            // The state of the task is set before the state of the waiter is read, with a full
-            // barrier between. A waker does both the other way round: its wake-up is not lost.
-            // See `qemu-test/litmus/waiter-wake-up.litmus`.
-            set_current_state(asleep);
+            if asleep.minds_signals() && kernel::current!().signal_pending() {
+                break Wakeup::Interrupted;
+            }
+            let expired = !schedule_until(deadline);
             // Acquire: the waker has let go of the waiter.
             if state.load(ordering::Acquire) == WOKEN {
                 break Wakeup::Woken;
             }
-            if asleep.minds_signals() && kernel::current!().signal_pending() {
-                break Wakeup::Interrupted;
-            }
-            if !schedule_until(deadline) {
+            if expired {
                 break Wakeup::Expired;
             }
+            // It was woken for another reason. This time without the lock: the state of the task is
+            // set before the state of the waiter is read, with a full barrier between. A waker does
+            // both the other way round: its wake-up is not lost.
+            // See `qemu-test/litmus/waiter-wake-up.litmus`.
+            set_current_state(asleep);
+            // Acquire: as above.
+            if state.load(ordering::Acquire) == WOKEN {
+                break Wakeup::Woken;
+            }
         };
-        set_current_state(TaskState::Running);
+        // It may be about to sleep still; a wake-up that is on its way finds it running.
+        set_current_state_unordered(TaskState::Running);
         if ended == Wakeup::Woken {
             return ended;
         }
