@@ -127,6 +127,14 @@ impl ErrorValue {
         (steps % 2 == 0).then_some(steps)
     }
 
+    /// As [`Self::changes_so_far`], for a thread that reads nothing of it afterwards but under the lock.
+    fn changes_at_begin(&self) -> Option<u64> {
+        // Relaxed: the earlier read of the value is an acquire itself, and the lock comes before later
+        // reads. See `qemu-test/litmus/KFI-error-begin.litmus`.
+        let steps = self.steps.load(ordering::Relaxed);
+        (steps % 2 == 0).then_some(steps)
+    }
+
     /// Returns that number, with the lock held.
     fn changes(&self) -> u64 {
         // Relaxed: changed under the lock.
@@ -209,15 +217,23 @@ pub trait CounterWait: CounterOps {
         self.error_value().read_locked()
     }
 
+    /// Returns whether the success value is at least `threshold`; if it is, what came before that was
+    /// counted has been seen.
+    fn has_reached(&self, threshold: u64) -> bool {
+        // Relaxed: of a lower value nothing is made. Most often it is one, for a thread that is about to
+        // sleep, and where an acquire is a full barrier that is spared.
+        self.tally().value.load(ordering::Relaxed) >= threshold && self.read() >= threshold
+    }
+
     /// Begins to wait, as [`CounterOps::begin_wait`] does. From any context.
     fn begin(&self, threshold: u64) -> Result<Option<u64>> {
         self.wait_source().check()?;
         // The threshold wins over errors (R-CNTR-30).
-        if self.read() >= threshold {
+        if self.has_reached(threshold) {
             return Ok(None);
         }
         // An error that can be read already is one from before, and one that cannot is not.
-        if let Some(changes) = self.error_value().changes_so_far() {
+        if let Some(changes) = self.error_value().changes_at_begin() {
             return Ok(Some(changes));
         }
         // It may or may not: until the change was made.
@@ -236,13 +252,13 @@ pub trait CounterWait: CounterOps {
                 deadline,
                 |state| {
                     self.join(&state);
-                    met = self.read() >= threshold;
+                    met = self.has_reached(threshold);
                     error_changed = self.error_value().changes() != since;
                     !met && !error_changed
                 },
                 |state| self.publish(&state),
             );
-            if met || self.read() >= threshold {
+            if met || self.has_reached(threshold) {
                 return Ok(());
             }
             match wakeup {
