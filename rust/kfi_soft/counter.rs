@@ -705,6 +705,12 @@ impl Counter {
         if origin != ChangedBy::Application {
             return;
         }
+        // Relaxed, both: if these are marked already, to mark them once more would change nothing. That
+        // spares counters which the provider does not change the rest.
+        let marked = self.events_marked.load(ordering::Relaxed);
+        if self.values.success.events.load(ordering::Relaxed) == marked {
+            return;
+        }
         // Acquire: a thread that sees an event sees the change, so the value is that of the
         // addition only if no success counted since is among these, unless the provider has lowered it.
         // See `qemu-test/litmus/KFI-poll-mark.litmus`.
