@@ -16,7 +16,10 @@
 
 mod tree;
 
-use core::ptr;
+use core::ptr::{
+    self,
+    NonNull, //
+};
 use kernel::{
     container_of,
     prelude::*,
@@ -68,11 +71,15 @@ pub const FEW: usize = 16;
 ///
 /// Other threads reach it by raw pointers, with the lock held and while it is queued; the state is
 /// atomic, as its thread looks at it without the lock.
+///
+/// # Invariants
+///
+/// `task` is the thread that has made this, and does not end while it is queued.
 struct Waiter {
     /// Where it stands; its key is the value that the thread waits for.
     node: Node,
-    /// The thread.
-    task: ARef<Task>,
+    /// The thread. Only a waker takes a reference.
+    task: NonNull<Task>,
     /// [`QUEUED`] or [`WOKEN`].
     state: Atomic<u32>,
 }
@@ -80,9 +87,10 @@ struct Waiter {
 impl Waiter {
     /// The current thread.
     fn new(threshold: u64) -> Self {
+        // INVARIANT: It is queued by its thread, which waits until it is not.
         Self {
             node: Node::new(threshold),
-            task: ARef::from(&**kernel::current!()),
+            task: NonNull::from(&**kernel::current!()),
             state: Atomic::new(QUEUED),
         }
     }
@@ -169,7 +177,9 @@ impl Waiters {
             // SAFETY: By the type invariants it is the node of a waiter that is in place.
             let waiter = unsafe { container_of!(node, Waiter, node) };
             // SAFETY: As above; its thread writes nothing of it while it is queued.
-            *task = Some(unsafe { (*waiter).task.clone() });
+            let thread = unsafe { (*waiter).task };
+            // SAFETY: By the type invariants the thread has not ended, as the waiter is queued still.
+            *task = Some(ARef::from(unsafe { thread.as_ref() }));
             // INVARIANT: It is in no tree any more.
             // Release: the accesses above come before the thread may discard the waiter, which must
             // not be touched from here on.
