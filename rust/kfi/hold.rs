@@ -155,9 +155,9 @@ impl<T: Object> Drop for Hold<T> {
     }
 }
 
-/// A dependent's hold on an object that ends with a single use of it.
+/// A dependent's hold on an object that ends with its last use.
 ///
-/// A thread that sees the effects of the use may close the object at once, so that the hold has to
+/// A thread that sees the effects of that may close the object at once, so that the hold has to
 /// end before the use. Close waits for RCU read-side critical sections, or the memory of the object
 /// does, so that the use is in one.
 ///
@@ -185,6 +185,13 @@ impl<T: Object> HoldOnce<T> {
         }
         // INVARIANT: It has just been counted, and see above for the class.
         Ok(Self(NonNull::from(fid)))
+    }
+
+    /// Returns the object.
+    #[inline]
+    pub fn fid(&self) -> &Fid<T> {
+        // SAFETY: By the type invariants it is not closed as long as this exists.
+        unsafe { self.0.as_ref() }
     }
 
     /// Ends the hold and uses the object, from any context.

@@ -19,7 +19,7 @@ use crate::kfi::{
         OpsName,
         Tables, //
     },
-    hold::Hold,
+    hold::HoldOnce,
     linux::timeout::Timeout,
     tally::Tally, //
 };
@@ -312,8 +312,8 @@ unsafe extern "C" fn wait_callback<T: CounterOps>(
         if timeout == Timeout::Millis(0) {
             return Err(ETIMEDOUT);
         }
-        // A counter with a thread in here cannot be closed (R-CLOSE-2).
-        let hold = Hold::new(this)?;
+        // A counter with a thread in here cannot be closed (R-CLOSE-2), which keeps its memory, too.
+        let hold = HoldOnce::new(this)?;
         drop(section);
         T::wait(hold.fid(), threshold, since, timeout)?;
         Ok(0)
