@@ -179,7 +179,7 @@ impl CounterOps for Counter {
         &self.tally
     }
 
-    fn reached(&self, _value: u64, _sum: u64) {}
+    fn reached(&self, _value: u64, _sum: u64, _events: u64) {}
 
     fn add_locked(&self, value: u64) {
         self.tally.value.fetch_add(value, ordering::Relaxed);

@@ -50,9 +50,9 @@ struct kfi_rust_tally {
 };
 
 int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,
-			      void (*attend)(void *owner, u64 value, u64 sum));
-int kfi_rust_tally_attend(u64 value, u64 sum, void *owner,
-			  void (*attend)(void *owner, u64 value, u64 sum));
+			      void (*attend)(void *owner, u64 value, u64 sum, u64 events));
+int kfi_rust_tally_attend(u64 value, u64 sum, u64 events, void *owner,
+			  void (*attend)(void *owner, u64 value, u64 sum, u64 events));
 bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 events, u64 *sum);
 
 kuid_t kfi_rust_helper_current_uid(void);

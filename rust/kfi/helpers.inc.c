@@ -138,8 +138,8 @@ void kfi_rust_helper_reserve_destroy(struct kfi_rust_reserve *reserve)
 }
 
 /* Attends to an addition, in the section in which that was made, and ends it. */
-__cold int kfi_rust_tally_attend(u64 value, u64 sum, void *owner,
-				 void (*attend)(void *owner, u64 value, u64 sum))
+__cold int kfi_rust_tally_attend(u64 value, u64 sum, u64 events, void *owner,
+				 void (*attend)(void *owner, u64 value, u64 sum, u64 events))
 {
 	/*
 	 * Others see the value, and what waits for it depends on this thread, which is not preempted
@@ -150,7 +150,7 @@ __cold int kfi_rust_tally_attend(u64 value, u64 sum, void *owner,
 		preempt_disable();
 	rcu_read_lock();
 	rcu_read_unlock_sched();
-	attend(owner, value, sum);
+	attend(owner, value, sum, events);
 	rcu_read_unlock();
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
 		preempt_enable();

@@ -109,12 +109,17 @@ static __always_inline bool has_to_look(struct kfi_rust_tally *tally, u64 value,
 
 __always_inline int
 kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,
-			  void (*attend)(void *owner, u64 value, u64 sum))
+			  void (*attend)(void *owner, u64 value, u64 sum, u64 events))
 {
-	u64 sum;
+	u64 events, sum;
 
 	/* Close waits for this section as for any other; where RCU is preemptible it costs less. */
 	rcu_read_lock_sched();
+	/*
+	 * Before the addition, by its order: what has been counted by now came before it
+	 * (qemu-test/litmus/KFI-poll-mark.litmus).
+	 */
+	events = atomic64_read(&tally->events);
 	/*
 	 * Fully ordered, which the proof in counter.rs builds on
 	 * (qemu-test/litmus/KFI-add-vs-submit.litmus). In the section, as close may follow at once
@@ -123,7 +128,7 @@ kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,
 	sum = atomic64_add_return(value, &tally->value);
 	/* A function of its own, so that an addition with nothing due saves no registers. */
 	if (has_to_look(tally, value, sum))
-		return kfi_rust_tally_attend(value, sum, owner, attend);
+		return kfi_rust_tally_attend(value, sum, events, owner, attend);
 	rcu_read_unlock_sched();
 	return 0;
 }

@@ -38,10 +38,11 @@ kernel::static_assert!(
     core::mem::offset_of!(Tally, events) == core::mem::offset_of!(bindings::kfi_rust_tally, events)
 );
 
-/// Attends to an addition; gets the tally, the value that was added, and the sum.
+/// Attends to an addition; gets its owner, the value that was added, the sum, and how many events had been
+/// counted when the addition was yet to be made.
 ///
 /// It is called in an RCU read-side critical section that has begun before the addition.
-pub(super) type Attend = unsafe extern "C" fn(*mut c_void, u64, u64);
+pub(super) type Attend = unsafe extern "C" fn(*mut c_void, u64, u64, u64);
 
 impl Tally {
     /// Only less than this is added by [`Self::add`] and [`Self::count`]: a thread that sees the

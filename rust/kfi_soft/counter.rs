@@ -83,11 +83,11 @@
 //!
 //! A poll set reports a counter when the provider has changed it, but not when the application has
 //! (R-POLL-6). The provider's changes are counted in `events` and `error_events`, always and after the
-//! change. When the application changes a watched counter, `events_marked` catches up, before anything
-//! runs that this has made due: what happened before does not count as news any more. So does
-//! `error_events_marked`, but for additions without the lock, of which nobody can tell whether an error
-//! came before or after; that such an error is reported is allowed (R-POLL-8). Neither can anybody tell of
-//! the success value once the provider may have `lowered` it: from then on such additions mark nothing.
+//! change. When the application changes a watched counter, `events_marked` becomes what `events` was
+//! before that change, before anything runs that this has made due: what happened before does not count
+//! as news any more. So does `error_events_marked`, but for additions without the lock, which do not look
+//! at it; that an error is reported which came before is allowed (R-POLL-8). Of two changes by the
+//! application at the same time the one that saw less may mark last, which is allowed, too.
 
 #![forbid(unsafe_code)]
 
@@ -391,8 +391,6 @@ pub(crate) struct Counter {
     events_marked: Atomic<u64>,
     /// As before, of the error value.
     error_events_marked: Atomic<u64>,
-    /// The provider has changed the success value so that it may be lower now, as it does for credits.
-    lowered: Atomic<bool>,
     op_flags: KeptOpFlags,
     state: Arc<Waiting>,
     #[pin]
@@ -516,7 +514,6 @@ impl Counter {
             error_events: Atomic::new(0),
             events_marked: Atomic::new(0),
             error_events_marked: Atomic::new(0),
-            lowered: Atomic::new(false),
             op_flags: KeptOpFlags::new(),
             state,
             source <- WaitSource::new(wait, c"kfi_soft::Counter::source", static_lock_class!()),
@@ -670,18 +667,17 @@ impl Counter {
     /// Takes changes by the provider up to `events` for seen to a poll set, as the application has
     /// changed the counter after them; before anything runs that this has made due, whose changes are
     /// news (R-DWQ-20).
-    fn mark(&self, origin: ChangedBy, events: u64) {
-        if origin == ChangedBy::Application {
-            // Relaxed: a poll that does not see it reports the counter once too often, which it may
-            // (R-POLL-8).
-            self.events_marked.store(events, ordering::Relaxed);
-        }
+    fn mark(&self, events: u64) {
+        // Relaxed: a poll that does not see it reports the counter once too often, which it may
+        // (R-POLL-8).
+        self.events_marked.store(events, ordering::Relaxed);
     }
 
-    /// As [`Self::mark`], for changes of the error value too; with the lock held.
+    /// As [`Self::mark`], for changes of the error value too, if the application has changed the counter;
+    /// with the lock held.
     fn mark_all(&self, origin: ChangedBy, events: EventCounts) {
-        self.mark(origin, events.successes);
         if origin == ChangedBy::Application {
+            self.mark(events.successes);
             // Relaxed: as there.
             self.error_events_marked
                 .store(events.errors, ordering::Relaxed);
@@ -696,31 +692,6 @@ impl Counter {
         EventCounts {
             successes: self.values.success.events.load(ordering::Acquire),
             errors: self.error_events.load(ordering::Acquire),
-        }
-    }
-
-    /// As [`Self::mark`], after an addition without the lock that has made `sum`. Errors may have been
-    /// counted since, so these stay news.
-    fn mark_added(&self, origin: ChangedBy, sum: u64) {
-        if origin != ChangedBy::Application {
-            return;
-        }
-        // Relaxed, both: if these are marked already, to mark them once more would change nothing. That
-        // spares counters which the provider does not change the rest.
-        let marked = self.events_marked.load(ordering::Relaxed);
-        if self.values.success.events.load(ordering::Relaxed) == marked {
-            return;
-        }
-        // Acquire: a thread that sees an event sees the change, so the value is that of the
-        // addition only if no success counted since is among these, unless the provider has lowered it.
-        // See `qemu-test/litmus/KFI-poll-mark.litmus`.
-        let events = self.values.success.events.load(ordering::Acquire);
-        // Acquire: a thread that sees a lowered value sees that it was lowered.
-        // See `qemu-test/litmus/KFI-poll-mark-lowered.litmus`.
-        if self.values.success.value.load(ordering::Acquire) == sum
-            && !self.lowered.load(ordering::Relaxed)
-        {
-            self.mark(origin, events);
         }
     }
 
@@ -827,7 +798,6 @@ impl Counter {
     /// Attends to an addition that was made without the lock, of `value`, which has made `sum`.
     #[cold]
     fn attend_late(&self, value: u64, sum: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
-        self.mark_added(origin, sum);
         if !attention::needs_lock(&self.values, value, sum) {
             self.tell(irqs);
             return;
@@ -879,15 +849,6 @@ impl Counter {
         self.finish(origin, irqs, IrqGuard::none(), due, after);
     }
 
-    /// Notes that the next change may lower the value, if it is one by the provider. Before that, which is fully
-    /// ordered: see [`Self::mark_added`].
-    fn note_lowered(&self, origin: ChangedBy) {
-        // It never changes back, so that the line is not written to each time.
-        if origin == ChangedBy::Provider && !self.lowered.load(ordering::Relaxed) {
-            self.lowered.store(true, ordering::Relaxed);
-        }
-    }
-
     /// Counts changes by the provider.
     fn count_events(&self, origin: ChangedBy, changes: u64) {
         if origin == ChangedBy::Provider {
@@ -915,7 +876,6 @@ impl Counter {
     /// (R-CNTR-20).
     fn add_locked_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.change_success(origin, 1, irqs, |_, success| {
-            self.note_lowered(origin);
             // Full: orders what came before for readers of the value without the lock, as an
             // addition does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
             let old = success.fetch_add(value, ordering::Full);
@@ -926,7 +886,6 @@ impl Counter {
     /// Sets the success value.
     fn set_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.change_success(origin, 1, irqs, |_, success| {
-            self.note_lowered(origin);
             // Full: orders what came before for readers of the value without the lock.
             (success.xchg(value, ordering::Full), value)
         });
@@ -1262,7 +1221,9 @@ impl CounterOps for Counter {
         &self.values.success
     }
 
-    fn reached(&self, value: u64, sum: u64) {
+    fn reached(&self, value: u64, sum: u64, events: u64) {
+        // Whatever has changed the value since: see `qemu-test/litmus/KFI-poll-mark.litmus`.
+        self.mark(events);
         self.attend_late(value, sum, ChangedBy::Application, &mut IrqGuard::none());
     }
 

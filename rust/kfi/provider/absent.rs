@@ -129,7 +129,7 @@ impl CounterOps for Absent<CounterClass> {
         self.never()
     }
 
-    fn reached(&self, _value: u64, _sum: u64) {
+    fn reached(&self, _value: u64, _sum: u64, _events: u64) {
         self.never()
     }
 

@@ -71,11 +71,11 @@ pub trait CounterOps: Object<Class = CounterClass> {
     fn tally(&self) -> &Tally;
 
     /// Attends to the addition of `value`, which has made `sum`: that has reached the limit, or has
-    /// passed 2^64.
+    /// passed 2^64. `events` have been counted by the tally before it, or more.
     ///
     /// The caller has made the addition, fully ordered before this call, and keeps preemption off as
     /// `NoPreemption` does, from before the addition until this returns.
-    fn reached(&self, value: u64, sum: u64);
+    fn reached(&self, value: u64, sum: u64, events: u64);
 
     /// Adds `value`, a negative number or one that is not less than [`Tally::LIMIT`].
     fn add_locked(&self, value: u64);
@@ -237,9 +237,14 @@ unsafe extern "C" fn add_callback<T: CounterOps>(
 ///
 /// `cntr` must be a counter of `T` that stays until the end of an RCU read-side critical section in
 /// which this is called.
-unsafe extern "C" fn reached_callback<T: CounterOps>(cntr: *mut c_void, value: u64, sum: u64) {
+unsafe extern "C" fn reached_callback<T: CounterOps>(
+    cntr: *mut c_void,
+    value: u64,
+    sum: u64,
+    events: u64,
+) {
     // SAFETY: By the safety requirements.
-    unsafe { Fid::<T>::borrow(cntr.cast()) }.reached(value, sum);
+    unsafe { Fid::<T>::borrow(cntr.cast()) }.reached(value, sum, events);
 }
 
 /// Adds 0, a large number or a negative one to the success value.

@@ -285,7 +285,7 @@ impl<D: DomainOps> CounterOps for Counter<D> {
         &self.success
     }
 
-    fn reached(&self, _value: u64, sum: u64) {
+    fn reached(&self, _value: u64, sum: u64, _events: u64) {
         self.attend(sum);
     }
 

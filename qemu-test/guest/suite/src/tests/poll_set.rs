@@ -2,7 +2,7 @@
 
 //! Poll sets.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kfi::{
     uapi, CntrAttr, CompletionError, CompletionQueue, Counter, CqAttr, EqAttr, Error, KfiErrno,
@@ -17,7 +17,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::raw::{self, BAD_ADDRESSES};
-use crate::rig::{expect_busy, expect_fabric, expect_os, in_threads, pin, Rig};
+use crate::rig::{expect_busy, expect_fabric, expect_os, in_threads, pin, until, Rig};
 use crate::tests::wait_set::{completion, drain};
 use crate::{check, check_eq, tests};
 
@@ -26,6 +26,7 @@ tests! {
     "case-54-completion-queues" ["R-POLL-5 R-POLL-11"] completion_queues;
     "case-55-application-changes" ["R-POLL-6"] application_changes;
     "case-55-fired-by-a-change" ["R-DWQ-20 R-POLL-6 R-POLL-8"] fired_by_a_change;
+    "case-55-after-the-provider" ["R-DWQ-20 R-POLL-6"] after_the_provider;
     "case-56-error-entries" ["R-POLL-5 R-POLL-10"] error_entries;
     "case-57-counts" ["R-POLL-7"] counts;
     "case-57-rotation" ["R-POLL-4 R-POLL-7"] rotation;
@@ -38,6 +39,7 @@ tests! {
     "case-59-two-sets" ["R-POLL-5 R-POLL-6"] two_sets;
     alone "case-60-concurrent" ["R-POLL-3 R-POLL-8"] concurrent;
     alone "case-60-every-change-is-seen" ["R-POLL-8"] every_change_is_seen;
+    alone "case-60-lowered-beside" ["R-POLL-6 R-POLL-8"] lowered_beside;
     "case-60-model" ["R-POLL-2 R-POLL-3 R-POLL-5 R-POLL-7"] model;
     "case-61-close" ["R-CLOSE-2 R-CLOSE-7"] close_;
     "case-61-session-with-members" ["R-CLOSE-7 R-CLOSE-8"] session_with_members;
@@ -148,6 +150,60 @@ fn fired_by_a_change(env: &Env) -> Outcome {
         one.add(60)?;
         check_eq!(polled(&set, 8)?, [1], "{name}, back from another counter");
         check_eq!(polled(&set, 8)?, NOTHING, "told once");
+    }
+    Ok(())
+}
+
+/// The provider's changes of any kind are no news once the application has changed the counter.
+fn after_the_provider(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (one, fires) = (counter(&rig, 1)?, counter(&rig, 2)?);
+    let set = rig.domain.poll_set()?;
+    set.add(&one)?;
+    let large = 1 << 40;
+    let works: [(&str, fn(&Counter, &Counter, u64) -> Work); 5] = [
+        ("set up", |one, by, due| Work::set(one, 1 << 41, by, due)),
+        ("set down", |one, by, due| Work::set(one, 7, by, due)),
+        ("add", |one, by, due| Work::add(one, 1, by, due)),
+        ("add a large one", |one, by, due| {
+            Work::add(one, 1 << 40, by, due)
+        }),
+        ("add a negative one", |one, by, due| {
+            Work::add(one, u64::MAX, by, due)
+        }),
+    ];
+    let changes: [(&str, Change); 4] = [
+        ("add", |c| c.add(1)),
+        ("add a large one", |c| c.add(1 << 40)),
+        ("set up", |c| c.set(1 << 42)),
+        ("set down", |c| c.set(3)),
+    ];
+    // Twice: what the first round did must make no difference.
+    for round in 0..2 {
+        for (work, make) in &works {
+            for (change, apply) in &changes {
+                let due = fires.read()? + 1;
+                rig.domain.queue_work(&make(&one, &fires, due))?;
+                fires.add(1)?;
+                apply(&one)?;
+                check_eq!(
+                    polled(&set, 8)?,
+                    NOTHING,
+                    "round {round}: {work}, then the application: {change}"
+                );
+                // And the other way round it is.
+                rig.domain.queue_work(&make(&one, &fires, due + 1))?;
+                one.set(large)?;
+                apply(&one)?;
+                fires.add(1)?;
+                check_eq!(
+                    polled(&set, 8)?,
+                    [1],
+                    "round {round}: the application: {change}, then {work}"
+                );
+                check_eq!(polled(&set, 8)?, NOTHING, "told once");
+            }
+        }
     }
     Ok(())
 }
@@ -513,6 +569,43 @@ fn every_change_is_seen(env: &Env) -> Outcome {
         Ok(())
     })?;
     check_eq!(seen.read()?, total);
+    Ok(())
+}
+
+/// One thread of the application adds, another one lowers the value again, and then the provider makes it
+/// what the first one made: that is news, however far the first thread is.
+fn lowered_beside(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (one, fires) = (counter(&rig, 1)?, counter(&rig, 2)?);
+    let set = rig.domain.poll_set()?;
+    set.add(&one)?;
+    let rounds = env.scaled(5_000, 300);
+    let (begun, added) = (AtomicU64::new(0), AtomicU64::new(0));
+    in_threads([0_usize, 1], |thread| {
+        pin(thread)?;
+        for round in 1..=rounds {
+            if thread == 0 {
+                until(|| Ok(begun.load(Ordering::Acquire) == round))?;
+                one.add(1)?;
+                added.store(round, Ordering::Release);
+                continue;
+            }
+            rig.domain.queue_work(&Work::add(&one, 1, &fires, round))?;
+            begun.store(round, Ordering::Release);
+            until(|| Ok(one.read()? == round))?;
+            if round % 2 == 0 {
+                one.add(u64::MAX)?;
+            } else {
+                one.set(round - 1)?;
+            }
+            fires.add(1)?;
+            until(|| Ok(added.load(Ordering::Acquire) == round))?;
+            check_eq!(one.read()?, round);
+            check_eq!(set.poll(4)?, [1], "round {round}");
+            check_eq!(set.poll(4)?, NOTHING, "round {round}, told once");
+        }
+        Ok(())
+    })?;
     Ok(())
 }
 
