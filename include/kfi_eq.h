@@ -55,10 +55,13 @@
  *
  * A wake function of a consumer's own (init_waitqueue_func_entry()) is called
  * with the lock of the wait queue held and interrupts disabled. It may read
- * counters, and neither change one nor post nor read a completion queue:
- * whoever changes a counter may run what that and other threads have made due,
- * which may wake the same queue. For the same reason no lock that it takes may
- * be held around calls that change counters or post.
+ * counters (kfi_cntr_read(), kfi_cntr_readerr()), wake threads of the
+ * consumer's own and queue work. It calls nothing else of kfabric, whatever
+ * context that may be called from: any other call may wake the same queue, as
+ * kfi_cq_signal(), kfi_eq_write() and kfi_cancel() do, and whoever changes a
+ * counter may run what that and other threads have made due. For the same
+ * reason no lock that it takes may be held around any call of kfabric but
+ * those two.
  */
 
 /**

@@ -463,10 +463,12 @@ pub unsafe trait HasWaitQueue: Send + Sync + 'static {
 
 /// A listener to the wait queue of an object, which stays open meanwhile.
 ///
-/// [`Woken::woken`] is called with the lock of that queue held and interrupts disabled. Of the functions
-/// of this consumer it may call those only that say "from any context" and change no counter: whoever
-/// changes a counter may run what that and other threads have made due, which may change any counter of
-/// the domain and wake the same queue, and would wait for itself. All else is for a work item.
+/// [`Woken::woken`] is called with the lock of that queue held and interrupts disabled. It may read counters
+/// (`Counter::read`, `Counter::readerr`), wake threads of its own and queue work items, and calls nothing
+/// else of this consumer, whatever context that may be called from: any other function may wake the same
+/// queue, and would wait for itself. Whoever changes a counter may run what that and other threads have made
+/// due, which may change any counter of the domain. No lock that it takes may be held around any other
+/// function of this consumer either.
 ///
 /// An event after [`Listener::new`] calls it; whoever looks after that sees an earlier one.
 #[pin_data]
