@@ -53,6 +53,9 @@
  * for an object or a set: an event that was reported to one thread is not
  * reported to others.
  *
+ * Who waits is woken before what the change has made due is run. To find that
+ * done, wait for the counter that it changes.
+ *
  * A wake function of a consumer's own (init_waitqueue_func_entry()) is called
  * with the lock of the wait queue held and interrupts disabled. It may read
  * counters (kfi_cntr_read(), kfi_cntr_readerr()), wake threads of the

@@ -512,7 +512,10 @@ struct kfi_shim_control {
  * an object: what it has seen, and what it has armed, is so for all others, too, who might sleep though
  * they have not seen it.
  *
- * Threads that wait behind epoll(7) instances are woken by a thread of the kernel of ordinary priority.
+ * Threads are woken by whoever makes the change if no more than four descriptors listen to the wait queue of
+ * the object, no more than four wait for the descriptor, none of them an epoll(7) instance, and somebody
+ * has polled or read it since those who wait were woken last.  All others are woken by a thread of the kernel of
+ * ordinary priority; if nobody has looked since, up to 10 ms later.
  *
  * While the descriptor is open, %KFI_SHIM_CLOSE of the object fails with EBUSY, and the objects
  * of the session live on even when its own file is closed.

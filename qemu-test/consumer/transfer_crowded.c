@@ -190,8 +190,9 @@ static int count_works(struct test *t, struct kfid_cntr *sent)
 #endif
 
 /*
- * Work of the provider does not begin again and again, which would be at each jiffy:
- * it looks after 10 ms, and a timer takes up to a jiffy more.
+ * Work of the provider does not begin again and again: it looks after 10 ms, and a timer
+ * takes up to a jiffy more. Where a jiffy is that long, a look at each jiffy is not told
+ * from that, but one without any delay is.
  */
 static void expect_rest(struct test *t, struct end *sender)
 {

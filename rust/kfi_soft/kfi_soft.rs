@@ -37,6 +37,9 @@
 //! 8. the locks of wait queues, under which the wake functions of waiters run, and those of
 //!    work queues.
 //!
+//! A wake function of a consumer may read a counter, and so take `kfi_soft::Counter::state` under 8: with that
+//! lock held nobody wakes, nor looks at a wait queue under its lock.
+//!
 //! A thread never holds two locks of the same kind (except for those of `kfi_soft::Stripes`, which
 //! are taken in order), nor two of the same number. It wakes, calls and drops with none of 1 to 7 held
 //! that the woken thread, the callee or a destructor could want.
