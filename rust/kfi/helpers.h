@@ -32,7 +32,7 @@ void kfi_rust_helper_memalloc_noio_restore(unsigned int flags);
 bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module);
 void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 					       wait_queue_func_t func);
-bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned int few);
+bool kfi_rust_helper_wake_up_few(struct wait_queue_head *head, unsigned int few);
 
 /**
  * struct kfi_rust_tally - a value that is added to: see tally.rs

@@ -82,16 +82,16 @@ void kfi_rust_helper_copy(void *to, const void *from, size_t len)
 }
 
 /*
- * Whether no more than a few wait there, and each is woken in a few steps. That is so for a thread,
- * whose entry names it, be it asleep in a call of ours or in poll(2), and for a request of io_uring.
- * An entry that names nobody passes the wake-up on, as that of an epoll instance does, behind which
- * there may be a thousand others.
+ * Wakes those that wait there, if no more than a few do and each is woken in a few steps. That is so
+ * for a thread, whose entry names it, be it asleep in a call of ours or in poll(2), and for a request of
+ * io_uring. An entry that names nobody passes the wake-up on, as that of an epoll instance does, behind
+ * which there may be a thousand others: it must not come between the look and the wake-up.
  */
-bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned int few)
+bool kfi_rust_helper_wake_up_few(struct wait_queue_head *head, unsigned int few)
 {
 	struct wait_queue_entry *entry;
-	unsigned long flags;
 	bool is_short = true;
+	unsigned long flags;
 
 	spin_lock_irqsave(&head->lock, flags);
 	list_for_each_entry(entry, &head->head, entry) {
@@ -100,6 +100,8 @@ bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned 
 			break;
 		}
 	}
+	if (is_short)
+		wake_up_all_locked(head);
 	spin_unlock_irqrestore(&head->lock, flags);
 	return is_short;
 }

@@ -281,9 +281,7 @@ impl Woken for DescriptorListener {
             let few = usize::from(FEW);
             // Relaxed: nothing depends on it.
             let is_few = listeners.count.load(ordering::Relaxed) <= few;
-            if is_few && wakeups.queue.is_short(FEW.into()) {
-                wakeups.queue.wake_up_all();
-            } else {
+            if !is_few || !wakeups.queue.wake_up_few(FEW.into()) {
                 // Relaxed: before the item runs, as that is queued after this.
                 wakeups.is_due.store(true, ordering::Relaxed);
                 let queue = &listeners.work_queue;

@@ -124,12 +124,12 @@ impl WaitQueue {
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
     }
 
-    /// Returns whether no more than `few` threads wait, and nobody listens of whom it is not known how many there are
-    /// behind, as behind an epoll instance.
+    /// Wakes all, if no more than `few` threads wait, and nobody listens of whom it is not known how many there are
+    /// behind, as behind an epoll instance; else wakes nobody and returns `false`. From any context.
     #[allow(dead_code, reason = "not every module has queues that may be long")]
-    pub fn is_short(&self, few: u32) -> bool {
+    pub fn wake_up_few(&self, few: u32) -> bool {
         // SAFETY: The head is initialised by the type invariants.
-        unsafe { bindings::wait_queue_is_short(self.head.get(), few) }
+        unsafe { bindings::wake_up_few(self.head.get(), few) }
     }
 
     /// Sleeps until `condition` holds, `deadline` passes or a signal is pending.
