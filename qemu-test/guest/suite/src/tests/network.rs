@@ -382,7 +382,12 @@ fn kernel_consumer(env: &Env) -> Outcome {
         all.extend_from_slice(more.as_bytes());
         text(all)
     };
-    let provider = with(PROVIDER, " address=127.0.0.1,127.0.0.2 loopback=0");
+    // It may have addresses already, which are not named twice.
+    let mut provider = parameters(PROVIDER).into_bytes();
+    if !provider.starts_with(b"address=") && !provider.windows(9).any(|word| word == b" address=") {
+        provider.extend_from_slice(b" address=127.0.0.1,127.0.0.2 loopback=0");
+    }
+    let provider = text(provider);
     modules
         .reload_provider(&provider)
         .map_err(|errno| could_not("reload", PROVIDER, errno))?;
