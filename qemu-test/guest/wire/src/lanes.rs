@@ -2870,6 +2870,75 @@ fn what_an_initiator_has_to_acknowledge_is_known() {
     assert_ne!(world.target.unacknowledged(), Some(1), "it was read");
 }
 
+/// An initiator that does not say that it has read the oldest answer is waited for on one connection after the other, but
+/// not for ever, however soon each of them ends, and whatever else it reads.
+#[test]
+fn connections_give_no_time_to_read_for_ever() {
+    // Connections on which nothing was read or sent, or all was that the initiator then does not remember.
+    for reads in [false, true] {
+        let mut world = World::new(21);
+        world.model.most = Some(1);
+        for what in [What::Fetch, What::Send] {
+            world.post_one(what, 10);
+        }
+        world.settle();
+        // No answer has been given.
+        for _ in 0..50 {
+            world.connect();
+            assert_eq!(world.target.unacknowledged(), None);
+        }
+        let asked = world.model.open.remove(0);
+        world.model.answered.push_back((asked.id, 0, asked));
+        let mut out = [0; 1000];
+        assert_ne!(world.target.fill(&mut world.model, &mut out), 0);
+        assert_eq!(world.target.unacknowledged(), Some(1));
+        for connection in 1..16 {
+            world.connect();
+            assert_eq!(world.target.unacknowledged(), None, "{connection}");
+            assert!(world.target.gives_time());
+            if reads {
+                assert_ne!(world.target.fill(&mut world.model, &mut out), 0);
+                assert_eq!(world.target.unacknowledged(), Some(1));
+            }
+        }
+        for _ in 0..3 {
+            world.connect();
+            assert!(!world.target.gives_time());
+            assert_eq!(world.target.unacknowledged(), Some(1));
+        }
+        // It begins anew with the next one.
+        world.settle();
+        assert_eq!(world.operations[0].answers.get(), 1);
+        assert!(world.target.gives_time());
+        for _ in 0..50 {
+            world.connect();
+            assert_eq!(world.target.unacknowledged(), None);
+        }
+        let asked = world.model.open.remove(0);
+        world.model.answered.push_back((asked.id, 0, asked));
+        assert_ne!(world.target.fill(&mut world.model, &mut out), 0);
+        for connection in 1..16 {
+            world.connect();
+            assert!(world.target.gives_time(), "{connection}");
+        }
+        world.connect();
+        assert!(!world.target.gives_time());
+        // So it does with another session.
+        world.begin_session();
+        assert!(world.target.gives_time());
+    }
+    // Nor is it for what was not taken.
+    let mut world = pinned();
+    world.relieve();
+    for connection in 1..=16 {
+        assert!(world.target.gives_time(), "{connection}");
+        world.connect();
+    }
+    assert!(!world.target.gives_time());
+    assert_eq!(world.target.unacknowledged(), Some(1));
+    finish(world, 1000);
+}
+
 /// A target knows when it is the initiator's turn, and whether that goes on.
 #[test]
 fn what_an_initiator_owes_is_known() {

@@ -44,7 +44,8 @@ pub(crate) const LOOKS: u32 = 4;
 /// One that has not moved when it was looked at so often has to let others move: see there.
 const PATIENCE: u32 = 2 * LOOKS;
 
-/// After so many connections on which nothing of a request has moved no new one gives it more time.
+/// After so many connections on which nothing of a request has moved, or on which the initiator did not say that it has
+/// read the oldest answer, no new one gives it more time.
 const CONNECTIONS: u32 = 16;
 
 /// When other requests have had so many turns, one after the other, each has had one, though 4 MiB may stand
@@ -406,6 +407,9 @@ pub(crate) struct Lane<T: Target, M, F> {
     again: u64,
     /// ... up to this one.
     until: u64,
+    /// The oldest number that was not over when this connection began, and how many have begun, this one included, when
+    /// its answer was there already.
+    unread: (u64, u32),
     reading: Option<Reading<T::Partial>>,
     writing: Option<Writing>,
     fetching: Option<Fetching>,
@@ -460,6 +464,7 @@ where
             open: 0,
             again: 1,
             until: 1,
+            unread: (1, 0),
             reading: None,
             writing: None,
             fetching: None,
@@ -555,10 +560,20 @@ where
         self.first == self.next && self.reading.is_none()
     }
 
+    /// Returns whether the initiator may need more time to say that it has read the oldest answer, as there is a
+    /// new connection; not after too many of them.
+    pub(crate) fn gives_time(&self) -> bool {
+        let (id, connections) = self.unread;
+        id != self.first || connections < CONNECTIONS
+    }
+
     /// Returns the oldest number that is not over, if the initiator was told on this connection what came of
-    /// it: it is the initiator's turn to say that it knows.
+    /// it, or on too many before: it is the initiator's turn to say that it knows.
     pub(crate) fn unacknowledged(&mut self) -> Option<u64> {
         let id = self.first;
+        if !self.gives_time() {
+            return Some(id);
+        }
         let writes = self.writing.is_some_and(|writing| writing.id == id);
         let again = (self.again..self.until).contains(&id);
         let bare = id < self.next && id < self.told_bare;
@@ -646,6 +661,7 @@ where
         }
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
+        self.note_unread();
         self.stops.tell_again();
         if let Some(Reading::Request(_, _, coming)) = reading {
             if coming.goes_on {
@@ -679,6 +695,19 @@ where
         Ok(())
     }
 
+    /// A connection begins: notes whether the oldest answer is to be said on it again.
+    fn note_unread(&mut self) {
+        let id = self.first;
+        let is_answered = match self.slot(id) {
+            Some(Some(slot)) => !matches!(slot, Slot::Open(..)),
+            // One that has no slot was not taken.
+            None | Some(None) => id < self.next,
+        };
+        let (last, connections) = self.unread;
+        let before = if last == id { connections } else { 0 };
+        self.unread = (id, before.saturating_add(u32::from(is_answered)));
+    }
+
     /// Takes out everything, as the session is over: `each` is given those that are open, and the start of
     /// those that move bytes.
     pub(crate) fn end_session(&mut self, mut each: impl FnMut(T::Open, Option<T::Start>)) {
@@ -697,6 +726,7 @@ where
         (self.busy, self.moving) = (false, false);
         (self.first, self.next, self.open) = (1, 1, 0);
         (self.again, self.until) = (1, 1);
+        self.unread = (1, 0);
         (self.reading, self.writing) = (None, None);
         self.stops.clear();
         (self.refusals, self.refused, self.told_bare) = (0, 1, 1);

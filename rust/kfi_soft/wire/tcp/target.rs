@@ -1107,7 +1107,9 @@ impl Visitor {
                 state.connection = Some(connection);
                 // From now on.
                 state.over = None;
-                state.unacknowledged = Unacknowledged::new(None, 0);
+                if state.lane.gives_time() {
+                    state.unacknowledged = Unacknowledged::new(None, 0);
+                }
                 this.note_quiet(state);
                 None
             }
@@ -1368,7 +1370,13 @@ impl Visitor {
                     }
                 };
             }
-            let result = match self.exchange(state, service) {
+            // One who comes again and again, and goes before anything was read, has no more time than others.
+            let patience = if state.lane.gives_time() {
+                Ok(None)
+            } else {
+                self.patience(state)
+            };
+            let result = match patience.and_then(|_| self.exchange(state, service)) {
                 // Perhaps they are answered at once, and one of them may be what others have to wait for. Nobody's
                 // patience is put off by that for long: an initiator that does not go on comes to the end of its
                 // window.
@@ -1490,7 +1498,12 @@ impl Visitor {
             return Ok(None);
         }
         let most = timeout.saturating_mul(ACKNOWLEDGED_TIMES);
-        let told = left_or_lost(&mut last.told, most)?;
+        let told = if state.lane.gives_time() {
+            left_or_lost(&mut last.told, most)?
+        } else {
+            // Nobody looks while there is no connection, which is no reason to begin anew.
+            last.told.left(most).ok_or(End::Lost)?
+        };
         let left = left_or_lost(&mut last.since, timeout)?;
         Ok(Some(left.min(told)))
     }

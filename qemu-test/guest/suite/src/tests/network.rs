@@ -32,7 +32,7 @@ use rustix::process::Signal;
 use serde_json::{json, Value};
 
 use self::frame::{Frame, Kind, Response, NOT_READY, NO_ROOM};
-use self::peer::Peer;
+use self::peer::{Hello, Peer};
 use crate::check::{Outcome, Stop};
 use crate::child;
 use crate::ends::{done, expect, Area, End, Pair, Setup, LONG};
@@ -102,6 +102,7 @@ tests! {
     "stopped-peers-keep-their-place" ["kfi_endpoint.h"] stopped_peers_keep_their_place;
     "stopped-and-silent" ["kfi_endpoint.h"] stopped_and_silent;
     "unread-answers" ["kfi_rma.h"] unread_answers;
+    "unread-answers-again-and-again" ["kfi_rma.h"] unread_answers_again_and_again;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "cancelled-and-posted-again" ["kfi_endpoint.h"] cancelled_and_posted_again;
@@ -1685,6 +1686,48 @@ fn unread_answers(env: &Env) -> Outcome {
     let (id, response) = other.response()?;
     check_eq!((id, response.status), (2, 0));
     drop((peer, other));
+    region.close().map_err(|(_, error)| error)?;
+    node.close()
+}
+
+/// Nor is one that comes again and again, each time on a new connection, on which it stays for a while, or not at all.
+fn unread_answers_again_and_again(env: &Env) -> Outcome {
+    const LEN: u64 = 4096;
+    const KEY: u64 = 5;
+    // Far more than a peer is given that stays.
+    const LONG: Duration = Duration::from_secs(100);
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let node = Node::open(env, LEN)?;
+    let region = node.register(bits::REMOTE_READ, KEY)?;
+    for (session, stays) in (1..).zip([true, false]) {
+        let (mut peer, birth) = Peer::begin((THERE, HERE), session)?;
+        peer.request(1, Kind::Read, (node.port, LEN), Some(KEY))?;
+        check_eq!(peer.response()?.0, 1);
+        let mut last = Some(peer);
+        let begun = Instant::now();
+        let mut connections = 0;
+        loop {
+            let change = |hello: &mut Hello| hello.birth = birth;
+            let (mut peer, said) = Peer::call_as((THERE, HERE), session, change)?;
+            let Ok((_, Frame::Welcome(welcome, _))) = Frame::parse(&said.welcome) else {
+                return Err(Stop::fail("no WELCOME"));
+            };
+            if welcome.birth != birth {
+                break;
+            }
+            connections += 1;
+            // It is said again, unless the time is over.
+            let told = stays && peer.response().is_ok_and(|(id, _)| id == 1);
+            check!(told || !stays || connections > 16, "it is not said again");
+            last = stays.then_some(peer);
+            thread::sleep(Duration::from_millis(100));
+            check!(begun.elapsed() < LONG, "it may go on for ever");
+        }
+        drop(last);
+        let took = begun.elapsed();
+        env.note(format!("{connections} connections in {took:?}"));
+        check!(connections >= 16, "{connections} connections");
+    }
     region.close().map_err(|(_, error)| error)?;
     node.close()
 }
