@@ -32,6 +32,7 @@ bool kfi_rust_helper_inet_is_local(__be32 address);
 int kfi_rust_helper_inet_of_device(const char *name, __be32 *address);
 unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk);
 unsigned int kfi_rust_helper_tcp_silence(struct sock *sk);
+unsigned int kfi_rust_helper_tcp_unacknowledged(const struct sock *sk);
 bool kfi_rust_helper_tcp_has_more_to_tell(struct sock *sk);
 
 #endif /* _KFI_RUST_HELPERS_SOCKET_H */

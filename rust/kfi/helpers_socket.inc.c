@@ -124,6 +124,12 @@ unsigned int kfi_rust_helper_tcp_silence(struct sock *sk)
 	return silence;
 }
 
+/* How many bytes were sent that the other side does not say to have, its end included. */
+unsigned int kfi_rust_helper_tcp_unacknowledged(const struct sock *sk)
+{
+	return READ_ONCE(tcp_sk(sk)->write_seq) - READ_ONCE(tcp_sk(sk)->snd_una);
+}
+
 /* Whether there is, behind data, what nobody is told of again: an end, an error, or urgent data. */
 bool kfi_rust_helper_tcp_has_more_to_tell(struct sock *sk)
 {

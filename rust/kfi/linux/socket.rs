@@ -872,6 +872,21 @@ impl TcpSocket {
         Jiffies::try_from(silence).unwrap_or(Jiffies::MAX)
     }
 
+    /// Returns how many bytes were sent of which the other side has not said that it has them: they take memory, also
+    /// when this is dropped.
+    pub fn unacknowledged(&self) -> usize {
+        // SAFETY: The `sock` stays by the type invariants of `Socket`, and is of TCP.
+        let count = unsafe { bindings::tcp_unacknowledged(self.0.sk()) };
+        usize::try_from(count).unwrap_or(usize::MAX)
+    }
+
+    /// Resets the connection, and drops this: what was sent, and is not with the other side yet, is lost, and takes no
+    /// memory any more.
+    pub fn reset(self) {
+        // SAFETY: The `sock` stays by the type invariants of `Socket`.
+        unsafe { bindings::sock_no_linger(self.0.sk()) };
+    }
+
     /// Returns whether there is, behind data that was received, what nobody is told of again: the end of what the
     /// other side sends, an error, or urgent data, at which a call that receives ends although more is there. If
     /// not, and such a call has returned less than there was room for, `readable` or `changed` is called before
@@ -1216,6 +1231,35 @@ mod tests {
         until(|| events.changed() > before)?;
         assert!(socket.is_connected().is_err());
         assert_eq!(socket.send(b"later", false).err(), Some(EPIPE));
+        Ok(())
+    }
+
+    #[test]
+    fn reset_with_unread_data() -> Result {
+        let Some(listener) = listen()? else {
+            return Ok(());
+        };
+        for resets in [false, true] {
+            let (socket, accepted) = connect(&listener)?;
+            assert_eq!(socket.unacknowledged(), 0);
+            assert_eq!(socket.send(b"some", false)?, 4);
+            until(|| socket.unacknowledged() == 0)?;
+            let events = Counting::new()?;
+            accepted.set_events(events.clone())?;
+            let chunk = KVec::from_elem(0u8, 64 << 10, GFP_KERNEL)?;
+            while socket.send(&chunk, false).is_ok() {}
+            // Nobody receives that.
+            assert!(socket.unacknowledged() > 0);
+            let is_reset = || matches!(accepted.is_connected(), Err(ECONNRESET));
+            if resets {
+                socket.reset();
+                until(is_reset)?;
+            } else {
+                drop(socket);
+                pause();
+                assert!(!is_reset());
+            }
+        }
         Ok(())
     }
 

@@ -469,8 +469,20 @@ impl Connection {
         self.close();
     }
 
-    /// Closes it.
+    /// Closes it. What was sent still goes out.
     pub(super) fn close(self) {
         self.socket.clear_events();
+    }
+
+    /// Closes it, as nobody reads any more what was sent, or may. That takes no memory any more: else whoever connects
+    /// again and again, and reads nothing, would have some of each connection.
+    pub(super) fn reset(self) {
+        self.socket.clear_events();
+        self.socket.reset();
+    }
+
+    /// Returns whether much of what was sent has not come to the other side.
+    pub(super) fn is_behind(&self) -> bool {
+        self.socket.unacknowledged() > OUT
     }
 }

@@ -1023,8 +1023,8 @@ impl Visitor {
         };
         // Without the lock.
         if let Some(before) = attached.before {
-            // The initiator knows better.
-            before.close();
+            // The initiator knows better, and is told again what it has not read.
+            before.reset();
         }
         if let Some((connection, code)) = attached.refused {
             connection.bye(code);
@@ -1575,12 +1575,13 @@ impl Visitor {
         state.moved = state.moved.saturating_add(connection.moved());
         if end == End::Broken {
             state.strikes = state.strikes.saturating_add(1);
-            if state.lane.is_between() {
+            if state.lane.is_between() && !connection.is_behind() {
                 connection.bye(bye::BROKEN);
                 return;
             }
         }
-        connection.close();
+        // On the next one it is told again what it has not read.
+        connection.reset();
     }
 }
 

@@ -103,6 +103,7 @@ tests! {
     "stopped-and-silent" ["kfi_endpoint.h"] stopped_and_silent;
     "unread-answers" ["kfi_rma.h"] unread_answers;
     "unread-answers-again-and-again" ["kfi_rma.h"] unread_answers_again_and_again;
+    "unread-answers-of-connections-before" ["kfi_rma.h"] unread_answers_of_connections_before;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "cancelled-and-posted-again" ["kfi_endpoint.h"] cancelled_and_posted_again;
@@ -526,16 +527,30 @@ const PORT: &str = ":1D2F";
 
 /// States of sockets, as the kernel shows them.
 const ESTABLISHED: &str = "01";
+const FIN_WAIT: &str = "04";
+const LAST_ACK: &str = "09";
 const LISTENING: &str = "0A";
 
 /// Counts the sockets in a state that are where NICs listen.
 fn sockets(state: &str) -> usize {
+    sockets_that(state, |_| true)
+}
+
+/// Counts those of them that have something to be sent.
+fn unread_sockets(state: &str) -> usize {
+    sockets_that(state, |queues| !queues.starts_with("00000000:"))
+}
+
+/// Counts those of them whose queues, of what is to be sent and what was received, are so.
+fn sockets_that(state: &str, is_so: fn(&str) -> bool) -> usize {
     // None if there is no TCP.
     let sockets = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let counts = |line: &&str| {
-        let mut words = line.split_whitespace().skip(1);
-        let local = words.next().is_some_and(|local| local.ends_with(PORT));
-        local && words.nth(1) == Some(state)
+        let words: Vec<_> = line.split_whitespace().collect();
+        let &[_, local, _, is, queues, ..] = words.as_slice() else {
+            return false;
+        };
+        local.ends_with(PORT) && is == state && is_so(queues)
     };
     sockets.lines().filter(counts).count()
 }
@@ -1728,6 +1743,47 @@ fn unread_answers_again_and_again(env: &Env) -> Outcome {
         env.note(format!("{connections} connections in {took:?}"));
         check!(connections >= 16, "{connections} connections");
     }
+    region.close().map_err(|(_, error)| error)?;
+    node.close()
+}
+
+/// What a peer has not read of a connection takes no memory any more when that is over, however many there are: it is
+/// said again on the next one.
+fn unread_answers_of_connections_before(env: &Env) -> Outcome {
+    const LEN: u64 = 16 << 10;
+    const KEY: u64 = 5;
+    // Far more than sockets have room for.
+    const COUNT: u64 = 200;
+    let _modules = load_network(env, PATIENT)?;
+    let node = Node::open(env, LEN)?;
+    let region = node.register(bits::REMOTE_READ, KEY)?;
+    let (mut peer, birth) = Peer::begin((THERE, HERE), 1)?;
+    for id in 1..=COUNT {
+        peer.request(id, Kind::Read, (node.port, LEN), Some(KEY))?;
+    }
+    let mut before = Vec::new();
+    for _ in 0..8 {
+        until(|| Ok(unread_sockets(ESTABLISHED) == 1))?;
+        // In one half the node is told that the peer does not go on; in the other it finds a new connection.
+        if before.len() % 2 == 0 {
+            peer.says_no_more()?;
+            until(|| Ok(sockets(ESTABLISHED) == 0))?;
+        }
+        before.push(peer);
+        let (next, read) = Peer::resume((THERE, HERE), (1, birth), 1)?;
+        check_eq!(read, COUNT + 1);
+        peer = next;
+    }
+    until(|| Ok(unread_sockets(ESTABLISHED) == 1))?;
+    for state in [FIN_WAIT, LAST_ACK] {
+        check_eq!(unread_sockets(state), 0);
+    }
+    for id in 1..=COUNT {
+        let (answered, response) = peer.response()?;
+        check_eq!((answered, response.status), (id, 0));
+    }
+    peer.acknowledge(COUNT + 1)?;
+    drop((peer, before));
     region.close().map_err(|(_, error)| error)?;
     node.close()
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -256,6 +256,11 @@ impl Peer {
             Ok((common, Frame::Ack)) => Ok(common.ack),
             _ => Err(Stop::fail("no ACK")),
         }
+    }
+
+    /// Sends nothing more.
+    pub(super) fn says_no_more(&self) -> Outcome {
+        Ok(self.stream.shutdown(Shutdown::Write)?)
     }
 
     /// Makes sure that nothing comes any more, not even a `BYE`.
