@@ -117,6 +117,7 @@ mod initiator;
 mod listener;
 mod outgoing;
 mod pace;
+mod retry;
 pub(crate) mod secret;
 mod stops;
 mod stream;

@@ -19,6 +19,10 @@ mod incoming;
 mod outgoing;
 
 #[cfg(test)]
+#[path = "../../../../rust/kfi_soft/wire/tcp/retry.rs"]
+mod retry;
+
+#[cfg(test)]
 #[path = "../../../../rust/kfi_soft/share.rs"]
 mod share;
 
@@ -40,5 +44,7 @@ mod wire {
 mod kfi;
 #[cfg(test)]
 mod lanes;
+#[cfg(test)]
+mod retries;
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,10 @@ use super::{
     },
     pace::Pace,
     random,
+    retry::{
+        Retry,
+        LAST_RETRY, //
+    },
     secret::{
         self,
         Complaint,
@@ -107,10 +111,6 @@ const MANY_UNTOLD: u64 = 16;
 /// After so many milliseconds it is told of any.
 const ACK_MILLIS: u32 = 10;
 
-/// The second wait before another connection is tried, in milliseconds; it is twice as long each time.
-const FIRST_RETRY: u32 = 50;
-/// The longest one.
-const LAST_RETRY: u32 = 1000;
 /// Connections to peers that were never reached are tried so many milliseconds apart for each user: there may
 /// be thousands of them, and each try takes some of the CPUs' time.
 const UNREACHED_RETRY: u32 = 10;
@@ -450,9 +450,9 @@ struct State<O: Initiator> {
     starved: Option<Instant>,
     /// Since when there is something under way.
     busy: Option<Instant>,
-    /// When the last one was tried, and how many milliseconds after that the next is.
+    /// When the last one was tried, and when the next is.
     tried: Instant,
-    pause: u32,
+    retry: Retry,
     /// How many milliseconds it took to begin to connect.
     cost: u32,
     /// The association has been without any use for a time since then.
@@ -592,7 +592,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         starved: None,
                         busy: None,
                         tried: Instant::now(),
-                        pause: 0,
+                        retry: Retry::new(),
                         cost: 0,
                         rested: false,
                         strikes: 0,
@@ -868,28 +868,27 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// Returns what is to be done while there is no connection; nothing if one is to be made.
     fn before_connection(&self, state: &mut State<O>) -> Option<Next> {
         if state.lane.len() == 0 && self.note_quiet(false) {
-            state.down = None;
+            state.note_over();
             state.rested = true;
             return Some(Next::Wait);
         }
         let down = *state.down.get_or_insert_with(Instant::now);
         let Some(left) = down.left(self.shared.config.peer_timeout) else {
             self.end_session(state, true);
-            state.down = None;
+            state.note_over();
             return Some(Next::Again);
         };
-        if let Some(pause) = state.tried.left(state.pause) {
+        if let Some(pause) = state.tried.left(state.retry.pause()) {
             return Some(Next::Within(pause.min(left)));
         }
         if core::mem::take(&mut state.rested) {
             // After a rest the pauses begin anew, but only when the last one is over: else whoever cancels and
             // posts again would have a connection tried each time.
-            state.pause = 0;
+            state.retry.begin_anew();
         }
         state.tried = Instant::now();
         state.tries = state.tries.saturating_add(1);
-        let pause = state.pause.saturating_mul(2).clamp(FIRST_RETRY, LAST_RETRY);
-        state.pause = pause.max(self.unreached_pause(state.cost));
+        state.retry.note_try(self.unreached_pause(state.cost));
         None
     }
 
@@ -1094,6 +1093,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     state.connections = state.connections.saturating_add(1);
                     *since = Instant::now();
                     state.down = None;
+                    state.retry.note_end();
                 }
                 Part::Head(common, frame) if *phase == Phase::Ready => {
                     lane.head(&common, &frame).map_err(|_| End::Broken)?;
@@ -1189,6 +1189,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
 
     /// A connection is over.
     fn end_connection(&self, state: &mut State<O>, mut end: End) {
+        let phase = state.link.as_ref().map(|link| link.phase);
         if let Some(link) = state.link.take() {
             end = self.believe(link.phase, end);
             let moved = link.connection.moved();
@@ -1202,7 +1203,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             state.lane.disconnected();
             if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
                 // This connection was good, so that the next may come at once.
-                state.pause = 0;
+                state.retry.begin_anew();
             }
             if end == End::Broken && between {
                 link.connection.bye(bye::BROKEN);
@@ -1218,7 +1219,19 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 }
             }
             End::Bye(bye::VERSION | bye::STRANGER | bye::SECRET) => self.end_session(state, true),
-            End::Bye(bye::OLD) | End::Lost => self.end_session(state, false),
+            End::Bye(bye::OLD) | End::Lost => {
+                self.end_session(state, false);
+                let answered = phase == Some(Phase::Welcome) || end != End::Lost;
+                // It had a connection that worked, and is there again: what is yet to be sent has as long for the
+                // next one as if it had been heard of on one that worked.
+                if answered
+                    && state.down.is_some()
+                    && state.connections != 0
+                    && state.retry.note_answer()
+                {
+                    state.down = Some(Instant::now());
+                }
+            }
             End::Bye(_) | End::Broke | End::NoMemory => {}
         }
     }
@@ -1280,6 +1293,12 @@ impl<O: Initiator> State<O> {
         });
         self.parting
             .is_some_and(|parting| parting.left(timeout).is_none())
+    }
+
+    /// No connection is wanted any more.
+    fn note_over(&mut self) {
+        self.down = None;
+        self.retry.note_end();
     }
 
     /// Returns whether the target has not been heard of for so many milliseconds, when there is no

@@ -89,6 +89,7 @@ tests! {
     "session-goes-on-at-its-target" ["kfi_endpoint.h kfi_rma.h kfi_atomic.h"] sessions::goes_on_at_its_target;
     "session-with-messages-not-taken" ["kfi_endpoint.h"] sessions::not_taken;
     "session-ended-by-its-target" ["kfi_endpoint.h"] sessions::ended_by_its_target;
+    "session-with-a-target-started-again" ["kfi_endpoint.h"] sessions::started_again;
     "cancelled-while-held" ["kfi_endpoint.h"] sessions::cancelled_while_held;
     "too-many-newcomers" ["kfi_endpoint.h"] newcomers::too_many;
     "newcomers-beside-an-unload" ["R-CLOSE-5"] newcomers::beside_an_unload;

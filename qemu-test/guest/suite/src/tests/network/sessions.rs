@@ -4,8 +4,10 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use kfi::{bits, Form, KfiErrno, Operation};
+use kfi::{bits, Error, Form, KfiErrno, Operation};
 
 use super::frame::{Frame, Kind, Response, NOT_READY};
 use super::peer::{self, Hello, Peer};
@@ -385,6 +387,93 @@ pub(super) fn ended_by_its_target(env: &Env) -> Outcome {
     expect(&end.tx, 1, done::SEND_, 64)?;
     drop((peer, listener));
     node.close()
+}
+
+/// A target that is started again, and answers in the last second before it would be given up, gets what was not sent
+/// to the one before: only that fails which was.
+pub(super) fn started_again(env: &Env) -> Outcome {
+    const TIMEOUT: Duration = Duration::from_millis(4000);
+    // Behind the last try but one, and before the last one.
+    const AWAY: Duration = Duration::from_millis(2800);
+    // On a slow machine that may take longer than there is time.
+    const ATTEMPTS: usize = 10;
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=4000")?;
+    let (node, listener) = with_listener(env, 4096)?;
+    let end = &node.end;
+    let send = |context| end.send(node.buffer.segment(0..64), context);
+    // Whether a message has failed, and which one.
+    let failed = || match end.tx.read_err() {
+        Ok(error) => {
+            check_eq!(error.err, KfiErrno::EHOSTUNREACH.number());
+            Ok(Some(error.entry.op_context))
+        }
+        Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(None),
+        Err(error) => Err(Stop::from(error)),
+    };
+    let mut listening = Some(listener);
+    for attempt in 1..=ATTEMPTS {
+        let listener = match listening.take() {
+            Some(listener) => listener,
+            None => Peer::listen(THERE)?,
+        };
+        send(1)?;
+        let (mut peer, _) = Peer::accept_again(&listener, 1)?;
+        check_eq!(peer.asked()?.0, 1);
+        let gone = Instant::now();
+        drop((peer, listener));
+        send(2)?;
+        thread::sleep(AWAY.saturating_sub(gone.elapsed()));
+        let listener = Peer::listen(THERE)?;
+        listener.set_nonblocking(true)?;
+        // Waits for a connection, or that a message fails.
+        let next = || -> Result<Result<(Peer, Hello), u64>, Stop> {
+            loop {
+                if let Ok((peer, hello, _)) = Peer::take(&listener) {
+                    return Ok(Ok((peer, hello)));
+                }
+                if let Some(context) = failed()? {
+                    return Ok(Err(context));
+                }
+                kfi_host::thread::relax();
+            }
+        };
+        let first = next()?;
+        let in_time = gone.elapsed() + Duration::from_millis(100) < TIMEOUT;
+        let (mut peer, hello) = match first {
+            Ok(first) if in_time => first,
+            other => {
+                let mut left = if other.is_err() { 1 } else { 2 };
+                drop(other);
+                drop(listener);
+                until(|| {
+                    left -= usize::from(failed()?.is_some());
+                    Ok(left == 0)
+                })?;
+                env.note(format!("attempt {attempt}: too late"));
+                continue;
+            }
+        };
+        peer.welcome_as(&hello, |welcome| {
+            (welcome.incarnation, welcome.birth) = (9, 9);
+        })?;
+        peer.until_closed()?;
+        expect_error(&end.tx, 1, KfiErrno::EHOSTUNREACH)?;
+        let (mut peer, hello) = match next()? {
+            Ok(next) => next,
+            Err(context) => return Err(Stop::fail(format!("{context} has failed"))),
+        };
+        peer.welcome_as(&hello, |welcome| {
+            (welcome.incarnation, welcome.birth) = (9, 9);
+        })?;
+        peer.has_read(1)?;
+        check_eq!(peer.asked()?.0, 1);
+        peer.respond(1, DONE)?;
+        expect(&end.tx, 2, done::SEND_, 64)?;
+        end.quiet()?;
+        drop((peer, listener));
+        return node.close();
+    }
+    Err(Stop::Skip("the machine is too slow".to_owned()))
 }
 
 /// Returns how many messages the node keeps until their flow goes on.
