@@ -17,13 +17,13 @@
 //! `kfi::Largest::charge` is taken. `kfi::Peak::state` is taken last, also with the first of these or
 //! `kfi::Contexts::table` held.
 //!
-//! `kfi_shim::USERS` and `kfi_shim::QUEUES` are taken alone, and so is `kfi_shim::Turns::state`, but for
-//! `kfi_shim::Session::next`, which is taken inside it.
+//! `kfi_shim::USERS` and `kfi_shim::QUEUES` are taken alone.
 //!
 //! `kfi_shim::Listeners::wakeups`, a spinlock, is taken in process context, and none inside it.
 //!
 //! The locks of the wait queue `kfi_shim::WaitFd` and of work queues are taken under that of an object's
-//! wait queue.
+//! wait queue, and so is `kfi_shim::Turns::state`, which disables interrupts. Inside that only
+//! `kfi_shim::Session::next` and `kfi_shim::Listeners::next` are taken.
 
 mod abi;
 mod estimate;

@@ -21,10 +21,12 @@ use kernel::{
         },
         new_condvar,
         new_mutex,
+        new_spinlock_irq,
         Arc,
         ArcBorrow,
         CondVar,
-        Mutex, //
+        Mutex,
+        SpinLockIrq, //
     },
     time::{
         delay::fsleep,
@@ -241,7 +243,7 @@ pub(crate) struct Holdings {
     turns: Arc<Turns<Holdings>>,
     /// The session whose turn is after this one's.
     #[pin]
-    next: Mutex<Option<Arc<Holdings>>>,
+    next: SpinLockIrq<Option<Arc<Holdings>>>,
     /// Closes everything.
     #[pin]
     end: EndWork<Holdings>,
@@ -320,7 +322,7 @@ impl WorkItem for Holdings {
 }
 
 impl Turn for Holdings {
-    fn next(&self) -> &Mutex<Option<Arc<Self>>> {
+    fn next(&self) -> &SpinLockIrq<Option<Arc<Self>>> {
         &self.next
     }
 }
@@ -800,10 +802,11 @@ impl Session {
         let listeners = match known {
             Some(listeners) => listeners,
             // Unless another thread is first.
-            None => Arc::pin_init(
-                Listeners::new(self.queues().wakes.clone()),
-                GFP_KERNEL_ACCOUNT,
-            )?,
+            None => {
+                let turns = self.owner.user.wakes().clone();
+                let listeners = Listeners::new(self.queues().wakes.clone(), turns);
+                Arc::pin_init(listeners, GFP_KERNEL_ACCOUNT)?
+            }
         };
         let first = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut table = self.held.table.lock();
@@ -980,7 +983,7 @@ impl Device for Session {
         )?;
         let queues = queues::current()?;
         let (table, owned) = (Table::new(membership.clone()), owner.clone());
-        let turns = owner.user.turns().clone();
+        let turns = owner.user.ends().clone();
         let holdings = Arc::pin_init(
             pin_init!(Holdings {
                 table <- new_mutex!(table, "kfi_shim::Session::table"),
@@ -988,7 +991,7 @@ impl Device for Session {
                 owner <- new_mutex!(Some(owned), "kfi_shim::Session::owner"),
                 queues,
                 turns,
-                next <- new_mutex!(None, "kfi_shim::Session::next"),
+                next <- new_spinlock_irq!(None, "kfi_shim::Session::next"),
                 end <- new_work!("kfi_shim::Session::end"),
                 ended: Atomic::new(false),
                 closed <- WaitQueue::new(c"kfi_shim::Session::closed", static_lock_class!()),

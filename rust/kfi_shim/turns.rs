@@ -10,19 +10,16 @@
 use kernel::{
     prelude::*,
     sync::{
-        new_mutex,
+        new_spinlock_irq,
         Arc,
-        Mutex, //
+        SpinLockIrq, //
     }, //
 };
-
-/// So many of a user have their turn at once. A work queue has places for 32 times as many.
-const AT_ONCE: usize = 32;
 
 /// Waits for its turn, once.
 pub(crate) trait Turn: Sized {
     /// Returns where the one is put that comes after this one.
-    fn next(&self) -> &Mutex<Option<Arc<Self>>>;
+    fn next(&self) -> &SpinLockIrq<Option<Arc<Self>>>;
 }
 
 /// How many have their turn, and those that wait, in order.
@@ -35,13 +32,15 @@ struct State<T> {
 /// The turns of a user.
 #[pin_data]
 pub(crate) struct Turns<T> {
+    /// So many have their turn at once.
+    at_once: usize,
     #[pin]
-    state: Mutex<State<T>>,
+    state: SpinLockIrq<State<T>>,
 }
 
 impl<T: Turn> Turns<T> {
-    /// Nothing waits.
-    pub(crate) fn new() -> Result<Arc<Self>> {
+    /// Nothing waits; `at_once` may have their turn at once.
+    pub(crate) fn new(at_once: usize) -> Result<Arc<Self>> {
         let state = State {
             running: 0,
             first: None,
@@ -49,16 +48,18 @@ impl<T: Turn> Turns<T> {
         };
         Arc::pin_init(
             pin_init!(Self {
-                state <- new_mutex!(state, "kfi_shim::Turns::state"),
+                at_once,
+                state <- new_spinlock_irq!(state, "kfi_shim::Turns::state"),
             }),
             GFP_KERNEL_ACCOUNT,
         )
     }
 
-    /// Returns `this` if it is its turn; else it waits, and [`Self::end`] returns it. May sleep.
+    /// Returns `this` if it is its turn; else it waits, and [`Self::end`] returns it. From any context; the
+    /// caller has another reference of `this`.
     pub(crate) fn begin(&self, this: Arc<T>) -> Option<Arc<T>> {
         let mut state = self.state.lock();
-        if state.running < AT_ONCE {
+        if state.running < self.at_once {
             state.running += 1;
             return Some(this);
         }
@@ -68,11 +69,12 @@ impl<T: Turn> Turns<T> {
             None => state.first = Some(this),
         }
         drop(state);
+        // Not its last reference: it waits itself.
         drop(before);
         None
     }
 
-    /// One that had its turn is over; returns the one whose turn it is now. May sleep.
+    /// One that had its turn is over; returns the one whose turn it is now. From any context.
     pub(crate) fn end(&self) -> Option<Arc<T>> {
         let mut state = self.state.lock();
         let Some(first) = state.first.take() else {
@@ -98,11 +100,11 @@ mod tests {
     struct Numbered {
         number: usize,
         #[pin]
-        next: Mutex<Option<Arc<Numbered>>>,
+        next: SpinLockIrq<Option<Arc<Numbered>>>,
     }
 
     impl Turn for Numbered {
-        fn next(&self) -> &Mutex<Option<Arc<Self>>> {
+        fn next(&self) -> &SpinLockIrq<Option<Arc<Self>>> {
             &self.next
         }
     }
@@ -111,7 +113,7 @@ mod tests {
         Arc::pin_init(
             pin_init!(Numbered {
                 number,
-                next <- new_mutex!(None),
+                next <- new_spinlock_irq!(None),
             }),
             GFP_KERNEL,
         )
@@ -120,8 +122,9 @@ mod tests {
     /// So many at once, then one for each that is over, in order.
     #[test]
     fn others_wait_in_order() -> Result {
+        const AT_ONCE: usize = 4;
         const COUNT: usize = 3 * AT_ONCE;
-        let turns = Turns::new()?;
+        let turns = Turns::new(AT_ONCE)?;
         // The second time nothing is left of the first.
         for _ in 0..2 {
             for number in 0..COUNT {

@@ -25,6 +25,7 @@ use crate::{
     module_parameters,
     session::Holdings,
     turns::Turns,
+    wait_fd::Listeners,
     USERS, //
 };
 
@@ -41,7 +42,14 @@ pub(crate) struct UserEntry {
 /// The users who have sessions.
 pub(crate) type UserList = KVVec<UserEntry>;
 
-/// The limits that the sessions of a user share, and their turns to end.
+/// So many sessions of a user end at once. The work queue has places for 32 times as many.
+const ENDS_AT_ONCE: usize = 32;
+
+/// Those who wait for descriptors of so many objects of a user are woken at once. The work queue has places for
+/// 256 times as many.
+const WAKES_AT_ONCE: usize = 4;
+
+/// The limits that the sessions of a user share, and their turns.
 #[derive(Clone)]
 struct Limits {
     /// Bytes of memory.
@@ -53,7 +61,9 @@ struct Limits {
     /// Endpoints that have an address.
     endpoints: Arc<Quota>,
     /// Of sessions that end.
-    turns: Arc<Turns<Holdings>>,
+    ends: Arc<Turns<Holdings>>,
+    /// Of objects with descriptors.
+    wakes: Arc<Turns<Listeners>>,
 }
 
 impl Limits {
@@ -71,7 +81,8 @@ impl Limits {
             objects: Quota::new(objects, None)?,
             with_threads: Quota::new(with_threads, None)?,
             endpoints: Quota::new(endpoints, None)?,
-            turns: Turns::new()?,
+            ends: Turns::new(ENDS_AT_ONCE)?,
+            wakes: Turns::new(WAKES_AT_ONCE)?,
         })
     }
 }
@@ -156,8 +167,13 @@ impl User {
     }
 
     /// Returns the turns of sessions that end.
-    pub(crate) fn turns(&self) -> &Arc<Turns<Holdings>> {
-        &self.limits.turns
+    pub(crate) fn ends(&self) -> &Arc<Turns<Holdings>> {
+        &self.limits.ends
+    }
+
+    /// Returns the turns of objects with descriptors.
+    pub(crate) fn wakes(&self) -> &Arc<Turns<Listeners>> {
+        &self.limits.wakes
     }
 
     /// Returns whether the current task is this user's.

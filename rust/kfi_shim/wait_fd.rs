@@ -8,7 +8,8 @@
 //! after the other. So only so many descriptors listen to a queue, and what is done there for each of
 //! them is little: to count the change, and to see that those who wait are told. A few threads are
 //! woken at once. All others are by a work item, of which all descriptors that listen to the queue
-//! have one: for an epoll instance that is as many steps as there are others behind it.
+//! have one: for an epoll instance that is as many steps as there are others behind it. So few of these
+//! items of a user run at once, and the others wait for their turns, that those of others find a place.
 //!
 //! # Nobody waits in vain
 //!
@@ -35,8 +36,10 @@ use kernel::{
             Atomic, //
         },
         new_spinlock,
+        new_spinlock_irq,
         Arc,
         SpinLock,
+        SpinLockIrq,
         UniqueArc, //
     },
     time::{
@@ -82,7 +85,11 @@ use crate::{
             }, //
         }, //
     },
-    session::Use, //
+    session::Use,
+    turns::{
+        Turn,
+        Turns, //
+    }, //
 };
 
 /// Counts how often the wait queue of an object was woken, for those who wait for a descriptor.
@@ -148,7 +155,7 @@ const AGAIN_MS: Msecs = 10;
 
 /// The item that wakes as soon as it may.
 const SOON: u64 = 0;
-/// The item that wakes those that have been woken before.
+/// The item that asks for the other one when those who have been woken before are to be woken again.
 const AGAIN: u64 = 1;
 
 /// The descriptors that listen to a wait queue.
@@ -159,6 +166,13 @@ pub(crate) struct Listeners {
     wakeups: SpinLock<RBTree<u64, Arc<Wakeups>>>,
     /// How many there are, or are about to be.
     count: Atomic<usize>,
+    /// The item that wakes is queued, or waits for its turn.
+    is_asked: Atomic<bool>,
+    /// The turns of the user.
+    turns: Arc<Turns<Listeners>>,
+    /// Those whose turn is after theirs.
+    #[pin]
+    next: SpinLockIrq<Option<Arc<Listeners>>>,
     work_queue: Arc<WorkQueue>,
     #[pin]
     soon: Work<Listeners, SOON>,
@@ -168,10 +182,16 @@ pub(crate) struct Listeners {
 
 impl Listeners {
     /// Without descriptors.
-    pub(crate) fn new(work_queue: Arc<WorkQueue>) -> impl PinInit<Self> {
+    pub(crate) fn new(
+        work_queue: Arc<WorkQueue>,
+        turns: Arc<Turns<Listeners>>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             wakeups <- new_spinlock!(RBTree::new(), "kfi_shim::Listeners::wakeups"),
             count: Atomic::new(0),
+            is_asked: Atomic::new(false),
+            turns,
+            next <- new_spinlock_irq!(None, "kfi_shim::Listeners::next"),
             work_queue,
             soon <- new_work!("kfi_shim::Listeners::soon"),
             again <- new_work!("kfi_shim::Listeners::again"),
@@ -216,8 +236,28 @@ impl Listeners {
         drop(old);
     }
 
+    /// Has those woken who wait for a descriptor that is due, when it is their turn. From any context.
+    fn ask(this: &Arc<Self>) {
+        // Full: what is due is seen by the item that takes this back, which is yet to run.
+        // See `qemu-test/litmus/KFI-wait-descriptor-asked.litmus`.
+        if !this.is_asked.xchg(true, ordering::Full) {
+            Self::queue(this.turns.begin(this.clone()));
+        }
+    }
+
+    /// Queues the item of those whose turn it is. When the module goes, the queue takes no more.
+    fn queue(mut turn: Option<Arc<Self>>) {
+        while let Some(this) = turn.take() {
+            if !this.work_queue.queue::<_, SOON>(this.clone()) {
+                turn = this.turns.end();
+            }
+        }
+    }
+
     /// Wakes those who wait for a descriptor that is due.
     fn wake(&self) {
+        // Full: see `ask`.
+        self.is_asked.xchg(false, ordering::Full);
         let mut next = 0;
         loop {
             let (number, wakeups) = {
@@ -247,6 +287,14 @@ impl WorkItem<SOON> for Listeners {
 
     fn run(this: Arc<Self>) {
         this.wake();
+        // Behind what others have queued meanwhile.
+        Self::queue(this.turns.end());
+    }
+}
+
+impl Turn for Listeners {
+    fn next(&self) -> &SpinLockIrq<Option<Arc<Self>>> {
+        &self.next
     }
 }
 
@@ -256,7 +304,7 @@ impl WorkItem<AGAIN> for Listeners {
     }
 
     fn run(this: Arc<Self>) {
-        this.wake();
+        Self::ask(&this);
     }
 }
 
@@ -282,13 +330,12 @@ impl Woken for DescriptorListener {
             // Relaxed: nothing depends on it.
             let is_few = listeners.count.load(ordering::Relaxed) <= few;
             if !is_few || !wakeups.queue.wake_up_few(FEW.into()) {
-                // Relaxed: before the item runs, as that is queued after this.
+                // Relaxed: before the item runs, for which it is asked after this.
                 wakeups.is_due.store(true, ordering::Relaxed);
-                let queue = &listeners.work_queue;
-                queue.queue::<_, SOON>(listeners.clone());
+                Listeners::ask(listeners);
             }
         } else if !wakeups.is_due.load(ordering::Relaxed) {
-            // Relaxed: as above.
+            // Relaxed: before the item runs, as that is queued after this.
             wakeups.is_due.store(true, ordering::Relaxed);
             let queue = &listeners.work_queue;
             queue.queue_delayed::<_, AGAIN>(listeners.clone(), msecs_to_jiffies(AGAIN_MS));

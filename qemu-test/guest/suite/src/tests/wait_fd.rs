@@ -53,6 +53,7 @@ tests! {
     alone "nothing-lost" ["R-CNTR-16"] nothing_lost;
     alone "nested-epolls" ["R-CNTR-16"] nested_epolls;
     alone "nested-nothing-lost" ["R-CTL-10 R-CNTR-16"] nested_nothing_lost;
+    alone "many-objects-nothing-lost" ["R-CTL-10 R-CNTR-16"] many_objects;
 }
 
 const NONE: PollFlags = PollFlags::empty();
@@ -659,6 +660,69 @@ fn nested_epolls(env: &Env) -> Outcome {
     env.note(format!("an unwatched change: {}", spread(unwatched)));
     env.note(format!("a watched change: {}", spread(first)));
     env.note(format!("another one: {}", spread(again)));
+    Ok(())
+}
+
+/// Many objects change at once, more than those of a user of which those who wait are woken at the same time:
+/// each of them is told of.
+fn many_objects(env: &Env) -> Outcome {
+    const COUNT: usize = 100;
+    let rig = Rig::new(env)?;
+    let back = rig.counter()?;
+    let counters = (0..COUNT)
+        .map(|_| rig.counter())
+        .collect::<Result<Vec<_>, _>>()?;
+    let set = epoll::create(CreateFlags::CLOEXEC)?;
+    let mut fds = Vec::new();
+    for (index, counter) in counters.iter().enumerate() {
+        let fd = counter.wait_fd_nonblock()?;
+        let data = EventData::new_u64(index as u64);
+        epoll::add(&set, &fd, data, EventFlags::IN | EventFlags::ET)?;
+        fds.push(fd);
+    }
+    let rounds = env.scaled(300, 20);
+    let waits = in_threads([0_usize, 1], |thread| {
+        pin(thread)?;
+        if thread == 0 {
+            for round in 1..=rounds {
+                for counter in &counters {
+                    counter.add(1)?;
+                }
+                back.wait_ms(round, 20_000)?;
+            }
+            return Ok(0);
+        }
+        let mut waits = 0_u64;
+        let mut seen = [0; COUNT];
+        for round in 1..=rounds {
+            while seen.iter().any(|&value| value < round) {
+                let mut events = [MaybeUninit::uninit(); COUNT];
+                let timeout = Timespec {
+                    tv_sec: 20,
+                    tv_nsec: 0,
+                };
+                let (events, _) = epoll::wait(&set, &mut events, Some(&timeout))?;
+                let missing = seen.iter().filter(|&&value| value < round).count();
+                check!(!events.is_empty(), "{missing} changes are lost");
+                waits += 1;
+                for event in events {
+                    let index = event.data.u64() as usize;
+                    match fds[index].read() {
+                        Ok(event) => seen[index] = event.value,
+                        // Told of twice.
+                        Err(kfi::Error::Os(Errno::AGAIN)) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+            back.set(round)?;
+        }
+        Ok(waits)
+    })?;
+    env.note(format!(
+        "{rounds} rounds, {} waits for {COUNT} objects",
+        waits[1]
+    ));
     Ok(())
 }
 
