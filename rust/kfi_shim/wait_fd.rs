@@ -101,8 +101,10 @@ pub(crate) struct Wakeups {
     seen: Atomic<u64>,
     /// Somebody has looked since those who wait were told of a change, or the work item was to tell them.
     is_looked_at: Atomic<bool>,
-    /// Those who wait are to be told by a work item, which is queued or is about to be.
+    /// Those who wait are to be told by the work item that is asked for at once.
     is_due: Atomic<bool>,
+    /// They are to be told by the one that is asked for later.
+    is_due_again: Atomic<bool>,
     #[pin]
     queue: WaitQueue,
 }
@@ -115,6 +117,7 @@ impl Wakeups {
             seen: Atomic::new(0),
             is_looked_at: Atomic::new(false),
             is_due: Atomic::new(false),
+            is_due_again: Atomic::new(false),
             queue <- WaitQueue::new(c"kfi_shim::WaitFd", static_lock_class!()),
         })
     }
@@ -168,6 +171,8 @@ pub(crate) struct Listeners {
     count: Atomic<usize>,
     /// The item that wakes is queued, or waits for its turn.
     is_asked: Atomic<bool>,
+    /// It is to wake those, too, that are due again.
+    is_asked_again: Atomic<bool>,
     /// The turns of the user.
     turns: Arc<Turns<Listeners>>,
     /// Those whose turn is after theirs.
@@ -190,6 +195,7 @@ impl Listeners {
             wakeups <- new_spinlock!(RBTree::new(), "kfi_shim::Listeners::wakeups"),
             count: Atomic::new(0),
             is_asked: Atomic::new(false),
+            is_asked_again: Atomic::new(false),
             turns,
             next <- new_spinlock_irq!(None, "kfi_shim::Listeners::next"),
             work_queue,
@@ -258,6 +264,8 @@ impl Listeners {
     fn wake(&self) {
         // Full: see `ask`.
         self.is_asked.xchg(false, ordering::Full);
+        // Full: what is due again is seen.
+        let again = self.is_asked_again.xchg(false, ordering::Full);
         let mut next = 0;
         loop {
             let (number, wakeups) = {
@@ -268,9 +276,13 @@ impl Listeners {
                 let (number, wakeups) = at.current();
                 (*number, wakeups.clone())
             };
-            // Full: a change that finds it due is seen by those that are woken now.
+            // Full, both: a change that finds it due is seen by those that are woken now.
             // See `qemu-test/litmus/KFI-wait-descriptor-due.litmus`.
-            if wakeups.is_due.xchg(false, ordering::Full) {
+            let is_due = wakeups.is_due.xchg(false, ordering::Full);
+            // Once is enough.
+            let is_due_again =
+                (is_due || again) && wakeups.is_due_again.xchg(false, ordering::Full);
+            if is_due || is_due_again {
                 wakeups.queue.wake_up_all();
             }
             drop(wakeups);
@@ -304,6 +316,8 @@ impl WorkItem<AGAIN> for Listeners {
     }
 
     fn run(this: Arc<Self>) {
+        // Relaxed: before the item runs, for which it is asked after this.
+        this.is_asked_again.store(true, ordering::Relaxed);
         Self::ask(&this);
     }
 }
@@ -321,7 +335,7 @@ impl Woken for DescriptorListener {
         // Full: the change comes before its number, and that before what follows.
         // See `qemu-test/litmus/KFI-wait-descriptor.litmus`.
         wakeups.generation.fetch_add(1, ordering::Full);
-        // Relaxed, both loads: ordered by the addition.
+        // Relaxed, all three loads: ordered by the addition.
         if wakeups.is_looked_at.load(ordering::Relaxed) {
             // Full: a thread that has looked is in the queue, and one that looks after this is told of the next
             // change.
@@ -334,9 +348,11 @@ impl Woken for DescriptorListener {
                 wakeups.is_due.store(true, ordering::Relaxed);
                 Listeners::ask(listeners);
             }
-        } else if !wakeups.is_due.load(ordering::Relaxed) {
+        } else if !wakeups.is_due.load(ordering::Relaxed)
+            && !wakeups.is_due_again.load(ordering::Relaxed)
+        {
             // Relaxed: before the item runs, as that is queued after this.
-            wakeups.is_due.store(true, ordering::Relaxed);
+            wakeups.is_due_again.store(true, ordering::Relaxed);
             let queue = &listeners.work_queue;
             queue.queue_delayed::<_, AGAIN>(listeners.clone(), msecs_to_jiffies(AGAIN_MS));
         }
