@@ -162,7 +162,7 @@ fn after_the_provider(env: &Env) -> Outcome {
     set.add(&one)?;
     let large = 1 << 40;
     let works: [(&str, fn(&Counter, &Counter, u64) -> Work); 5] = [
-        ("set up", |one, by, due| Work::set(one, 1 << 41, by, due)),
+        ("set up", |one, by, due| Work::set(one, 5 << 40, by, due)),
         ("set down", |one, by, due| Work::set(one, 7, by, due)),
         ("add", |one, by, due| Work::add(one, 1, by, due)),
         ("add a large one", |one, by, due| {
@@ -581,15 +581,9 @@ fn lowered_beside(env: &Env) -> Outcome {
     set.add(&one)?;
     let rounds = env.scaled(5_000, 300);
     let (begun, added) = (AtomicU64::new(0), AtomicU64::new(0));
-    in_threads([0_usize, 1], |thread| {
-        pin(thread)?;
+    let end = AtomicBool::new(false);
+    let lower = || {
         for round in 1..=rounds {
-            if thread == 0 {
-                until(|| Ok(begun.load(Ordering::Acquire) == round))?;
-                one.add(1)?;
-                added.store(round, Ordering::Release);
-                continue;
-            }
             rig.domain.queue_work(&Work::add(&one, 1, &fires, round))?;
             begun.store(round, Ordering::Release);
             until(|| Ok(one.read()? == round))?;
@@ -603,6 +597,24 @@ fn lowered_beside(env: &Env) -> Outcome {
             check_eq!(one.read()?, round);
             check_eq!(set.poll(4)?, [1], "round {round}");
             check_eq!(set.poll(4)?, NOTHING, "round {round}, told once");
+        }
+        Ok(())
+    };
+    in_threads([0_usize, 1], |thread| {
+        pin(thread)?;
+        if thread == 1 {
+            let result = lower();
+            end.store(true, Ordering::Release);
+            return result;
+        }
+        for round in 1..=rounds {
+            let is_over = || end.load(Ordering::Acquire);
+            until(|| Ok(begun.load(Ordering::Acquire) == round || is_over()))?;
+            if is_over() {
+                break;
+            }
+            one.add(1)?;
+            added.store(round, Ordering::Release);
         }
         Ok(())
     })?;
