@@ -481,6 +481,18 @@ impl Connection {
         self.socket.reset();
     }
 
+    /// Returns after how many jiffies it is to be tried again to send, while something `waits` for room. That is told,
+    /// unless nothing is under way whose end would be: then there was no memory.
+    pub(super) fn no_room(&self, waits: bool) -> Option<Jiffies> {
+        let is_told = !waits || self.socket.unacknowledged() != 0;
+        (!is_told).then(|| msecs_to_jiffies(MEMORY_LONGEST))
+    }
+
+    /// Returns whether anything of what was sent has not come to the other side.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.socket.unacknowledged() != 0
+    }
+
     /// Returns whether much of what was sent has not come to the other side.
     pub(super) fn is_behind(&self) -> bool {
         self.socket.unacknowledged() > OUT

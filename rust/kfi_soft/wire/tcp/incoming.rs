@@ -650,6 +650,16 @@ where
         self.progress = self.progress.wrapping_add(1);
     }
 
+    /// Returns whether a connection may begin, of an initiator to which all below `ack` are over: it has known no more
+    /// before, and knows nothing that it was not told. Changes nothing: who says something else ends no other connection.
+    pub(crate) fn may_connect(&mut self, ack: u64) -> bool {
+        let first = self.first;
+        first <= ack
+            && ack <= self.next
+            && (first..ack)
+                .all(|id| !matches!(self.slot(id).as_deref(), Some(Some(Slot::Open(..)))))
+    }
+
     /// A connection begins, of an initiator to which all below `ack` are over.
     pub(crate) fn connected(&mut self, ack: u64) -> Result<(), Broken> {
         let reading = self.reading.take();

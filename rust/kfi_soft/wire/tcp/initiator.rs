@@ -1205,7 +1205,16 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 // This connection was good, so that the next may come at once.
                 state.retry.begin_anew();
             }
-            if end == End::Broken && between {
+            // What the target does not read takes no memory any more, and no `HELLO` comes to it that was said before
+            // others.
+            let resets = if link.phase == Phase::Ready {
+                link.connection.is_behind()
+            } else {
+                link.connection.is_under_way()
+            };
+            if resets {
+                link.connection.reset();
+            } else if end == End::Broken && between {
                 link.connection.bye(bye::BROKEN);
             } else {
                 link.connection.close();
@@ -1359,13 +1368,14 @@ impl<O: Initiator> State<O> {
         let frame = link.connection.patience().unwrap_or(Some(1));
         // Behind what waits for room, and behind the rest of a body, it would wait, too.
         let waits = link.connection.is_blocked() || !self.lane.is_between();
+        let room = link.connection.no_room(waits);
         let says_ack = self.lane.owes_ack() && !waits;
         let ack = says_ack.then(|| {
             let since = *self.ack_since.get_or_insert_with(Instant::now);
             since.left(ACK_MILLIS).unwrap_or(1)
         });
         Ok(
-            match [frame, recall, ack, silent, rest, short]
+            match [frame, recall, ack, silent, rest, short, room]
                 .into_iter()
                 .flatten()
                 .min()

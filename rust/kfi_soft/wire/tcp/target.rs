@@ -1080,6 +1080,11 @@ impl Visitor {
             // It closes the connection.
             return Attached::refused(connection, bye::OLD);
         }
+        if same && !state.lane.may_connect(ack) {
+            // Perhaps an older `HELLO`, of a connection that was given up. It is no word of the initiator as it is
+            // now, so the connection that is there, and the time, go on.
+            return Attached::refused(connection, bye::OLD);
+        }
         // The connection that was there is of no use to the session, or to the lane, any more.
         let before = state.connection.take();
         let moved = before.as_ref().map_or(0, Connection::moved);
@@ -1383,7 +1388,12 @@ impl Visitor {
                 Ok(false) if !service.arrived.is_empty() => return Next::HandOn,
                 Ok(false) => self.pause(state),
                 Ok(true) => continue,
-                Err(end) => Err(end),
+                // Each connection is looked at, however short it is: else one who comes again and again, and goes at
+                // once, would keep what it does not go on with.
+                Err(end) => Err(match self.patience(state) {
+                    Err(End::Lost) => End::Lost,
+                    _ => end,
+                }),
             };
             match result {
                 Ok(left) => {
@@ -1421,7 +1431,9 @@ impl Visitor {
             Some(connection) => (connection.shortage(), None),
             None => (None, None),
         };
-        let all = [left, quiet, may_go_on, short, rest];
+        let connection = state.connection.as_ref();
+        let room = connection.and_then(|connection| connection.no_room(connection.is_blocked()));
+        let all = [left, quiet, may_go_on, short, rest, room];
         Ok(all.into_iter().flatten().min())
     }
 

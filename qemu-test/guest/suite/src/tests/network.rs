@@ -104,6 +104,7 @@ tests! {
     "stopped-and-silent" ["kfi_endpoint.h"] stopped_and_silent;
     "unread-answers" ["kfi_rma.h"] unread_answers;
     "unread-answers-again-and-again" ["kfi_rma.h"] unread_answers_again_and_again;
+    "claimed-again-and-again" ["kfi_endpoint.h"] claimed_again_and_again;
     "unread-answers-of-connections-before" ["kfi_rma.h"] unread_answers_of_connections_before;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
@@ -1750,6 +1751,52 @@ fn unread_answers_again_and_again(env: &Env) -> Outcome {
         check!(connections >= 16, "{connections} connections");
     }
     region.close().map_err(|(_, error)| error)?;
+    node.close()
+}
+
+/// A receive whose bytes a peer does not bring is not kept by one that comes again and again, and goes at once; nor by
+/// one that says each time that it knows what it was not told, which ends no connection that is there.
+fn claimed_again_and_again(env: &Env) -> Outcome {
+    const LEN: u64 = 1 << 20;
+    // Far more than a peer is given that stays.
+    const LONG: Duration = Duration::from_secs(150);
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let node = Node::open(env, LEN)?;
+    for (session, ack) in (1..).zip([1, 1 << 40, 0]) {
+        node.end.recv(node.buffer.segment(0..LEN), 7)?;
+        let (mut peer, birth) = Peer::begin((THERE, HERE), session)?;
+        peer.request(1, Kind::Message, (node.port, LEN), None)?;
+        peer.until(|frame| matches!(frame, Frame::Pull { .. }))?;
+        let begun = Instant::now();
+        if ack != 1 {
+            Peer::come_and_go((THERE, HERE), (session, birth), ack)?;
+            // Nobody has this key.
+            peer.request(2, Kind::Read, (node.port, 64), Some(99))?;
+            check_eq!(peer.until(|frame| matches!(frame, Frame::Response(_)))?, 2);
+        }
+        drop(peer);
+        let mut connections = 0;
+        loop {
+            match node.end.rx.read_err() {
+                Ok(error) => {
+                    check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
+                    check_eq!(error.entry.op_context, 7);
+                    break;
+                }
+                Err(Error::Fabric(KfiErrno::EAGAIN)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            check!(begun.elapsed() < LONG, "it may go on for ever");
+            // Perhaps it is over, and there is none of that birth.
+            let _ = Peer::come_and_go((THERE, HERE), (session, birth), ack);
+            connections += 1;
+            thread::sleep(Duration::from_millis(250));
+        }
+        env.note(format!(
+            "{ack:#x}: {connections} connections in {:?}",
+            begun.elapsed()
+        ));
+    }
     node.close()
 }
 

@@ -231,6 +231,25 @@ impl Peer {
         this.ends_silently()
     }
 
+    /// Says `HELLO`, and at once that nothing comes behind it, as somebody who goes on with a session, in which all
+    /// requests below `ack` are over; and reads all that is said.
+    pub(super) fn come_and_go(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        (session, birth): (u64, u64),
+        ack: u64,
+    ) -> Outcome {
+        let mut this = Self::open(source, target)?;
+        this.ack = ack;
+        let hello = Hello {
+            birth,
+            ..Self::hello(source, target, session)
+        };
+        let hello = this.bytes(&Frame::Hello(hello), 0)?;
+        this.stream.write_all(&hello)?;
+        this.says_no_more()?;
+        this.until_closed()
+    }
+
     /// As [`Self::call`], as somebody who wants proof, and names a session that is known from before.
     pub(super) fn call_again(
         (source, target): (Ipv4Addr, Ipv4Addr),
