@@ -162,7 +162,9 @@ fn after_the_provider(env: &Env) -> Outcome {
     set.add(&one)?;
     let large = 1 << 40;
     let works: [(&str, fn(&Counter, &Counter, u64) -> Work); 5] = [
-        ("set up", |one, by, due| Work::set(one, 5 << 40, by, due)),
+        ("set up", |one, by, due| {
+            Work::set(one, (5 << 40) + 5, by, due)
+        }),
         ("set down", |one, by, due| Work::set(one, 7, by, due)),
         ("add", |one, by, due| Work::add(one, 1, by, due)),
         ("add a large one", |one, by, due| {
@@ -175,7 +177,7 @@ fn after_the_provider(env: &Env) -> Outcome {
     let changes: [(&str, Change); 4] = [
         ("add", |c| c.add(1)),
         ("add a large one", |c| c.add(1 << 40)),
-        ("set up", |c| c.set(1 << 42)),
+        ("set up", |c| c.set((1 << 42) + 11)),
         ("set down", |c| c.set(3)),
     ];
     // Twice: what the first round did must make no difference.
