@@ -91,6 +91,9 @@ fn completion_queues(env: &Env) -> Outcome {
 
 type Change = fn(&Counter) -> kfi::Result<()>;
 
+/// Makes an operation on a counter that another one fires at a value.
+type MakeWork = fn(&Counter, &Counter, u64) -> Work;
+
 fn application_changes(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let one = counter(&rig, 1)?;
@@ -161,7 +164,7 @@ fn after_the_provider(env: &Env) -> Outcome {
     let set = rig.domain.poll_set()?;
     set.add(&one)?;
     let large = 1 << 40;
-    let works: [(&str, fn(&Counter, &Counter, u64) -> Work); 5] = [
+    let works: [(&str, MakeWork); 5] = [
         ("set up", |one, by, due| {
             Work::set(one, (5 << 40) + 5, by, due)
         }),

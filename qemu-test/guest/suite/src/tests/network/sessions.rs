@@ -392,7 +392,7 @@ pub(super) fn ended_by_its_target(env: &Env) -> Outcome {
 /// A target that is started again, and answers in the last second before it would be given up, gets what was not sent
 /// to the one before: only that fails which was.
 pub(super) fn started_again(env: &Env) -> Outcome {
-    const TIMEOUT: Duration = Duration::from_millis(4000);
+    const TIMEOUT: Duration = Duration::from_secs(4);
     // Behind the last try but one, and before the last one.
     const AWAY: Duration = Duration::from_millis(2800);
     // On a slow machine that may take longer than there is time.
