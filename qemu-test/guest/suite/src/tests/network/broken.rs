@@ -424,16 +424,18 @@ pub(super) fn greetings(env: &Env) -> Outcome {
         old.say(&hello.0)?;
         check_eq!(old.farewell()?, OLD, "{ack}");
     }
-    // They are of its session, so that its connection is not used any more. It goes on with another one.
+    // They are no words of the initiator as it is now: the connection that was there goes on.
+    peer.request(5, Kind::Message, (0xfff, 64), None)?;
+    check_eq!(peer.response()?.0, 5);
+    // One that knows what was said ends it: there is one connection at a time.
+    let (mut second, next) = Peer::resume(BOTH, (SESSION, birth), 3)?;
+    check_eq!(next, 6);
     peer.until_closed()?;
-    let (mut peer, next) = Peer::resume(BOTH, (SESSION, birth), 3)?;
-    check_eq!(next, 5);
-    // And again: there is one connection at a time.
-    let (mut other, next) = Peer::resume(BOTH, (SESSION, birth), 5)?;
-    check_eq!(next, 5);
-    peer.until_closed()?;
-    other.request(5, Kind::Message, (0xfff, 64), None)?;
-    check_eq!(other.response()?.0, 5);
+    let (mut third, next) = Peer::resume(BOTH, (SESSION, birth), 6)?;
+    check_eq!(next, 6);
+    second.until_closed()?;
+    third.request(6, Kind::Message, (0xfff, 64), None)?;
+    check_eq!(third.response()?.0, 6);
 
     // Those that say something else first are told nothing.
     let hello = Raw(said.hello);
@@ -466,9 +468,9 @@ pub(super) fn greetings(env: &Env) -> Outcome {
             .ends_silently()
             .map_err(|stop| Stop::fail(format!("{what}: {stop:?}")))?;
     }
-    other.request(6, Kind::Message, (0xfff, 64), None)?;
-    check_eq!(other.response()?.0, 6);
-    drop(other);
+    third.request(7, Kind::Message, (0xfff, 64), None)?;
+    check_eq!(third.response()?.0, 7);
+    drop(third);
     node.close()
 }
 
