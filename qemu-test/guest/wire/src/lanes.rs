@@ -1303,6 +1303,39 @@ fn pauses_of_a_flow_go_on() {
     assert_eq!(stops.look(11_000), Some(50));
 }
 
+/// When a connection begins the initiator is told again that a flow goes on if it was told that since the flow is
+/// stopped, whatever it was told before.
+#[test]
+fn what_was_told_is_told_again() {
+    let mut stops = Stops::new(no_flows());
+    for number in [5, 6, 7] {
+        stops.stop_not_ready(number, Some(7), 0);
+    }
+    stops.tell_again();
+    assert_eq!(stops.first_due(), None);
+    assert_eq!(stops.look(50), None);
+    for number in [5, 6] {
+        assert_eq!(stops.first_due(), Some(number));
+        stops.tell();
+    }
+    // One goes on, and is stopped again, for the pause to which it has come.
+    assert!(stops.go_on(5));
+    stops.stop_not_ready(5, Some(7), 60);
+    assert_eq!(stops.first_due(), Some(7));
+    stops.tell();
+    stops.tell_again();
+    let mut due = Vec::new();
+    while let Some(number) = stops.first_due() {
+        due.push(number);
+        stops.tell();
+    }
+    assert_eq!(due, [6, 7]);
+    // Not before its time.
+    assert_eq!(stops.look(159), Some(1));
+    assert_eq!(stops.look(160), Some(100));
+    assert_eq!(stops.first_due(), Some(5));
+}
+
 /// Stops as many flows more for receivers of a user as may be; returns how many.
 fn stop_all_of(stops: &mut Stops<Vec<stops::Flow>>, user: User) -> u32 {
     let mut count = 0;

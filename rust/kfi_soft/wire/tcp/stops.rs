@@ -169,14 +169,33 @@ impl Users {
     }
 }
 
-/// For which one of [`PAUSES`] a flow is stopped. The default is the first one.
+/// For which one of [`PAUSES`] a flow is stopped, and whether the initiator was told that it may go on since it is, in
+/// a byte. The default is the first one, of which it was not told.
 #[derive(Clone, Copy, Default)]
 struct Pause(u8);
 
 impl Pause {
+    /// The bit of those of which it was told.
+    const TOLD: u8 = 1 << 7;
+
     /// Returns the queue of those that are stopped for that, which is where it is among [`PAUSES`].
     fn queue(self) -> usize {
-        usize::from(self.0)
+        usize::from(self.0 & !Self::TOLD)
+    }
+
+    /// Returns whether the initiator was told.
+    fn is_told(self) -> bool {
+        self.0 & Self::TOLD != 0
+    }
+
+    /// Returns the same one, of which the initiator was not told.
+    fn not_told(self) -> Self {
+        Self(self.0 & !Self::TOLD)
+    }
+
+    /// Returns the first one, of which the initiator was told if it was of this one.
+    fn first(self) -> Self {
+        Self(self.0 & Self::TOLD)
     }
 
     /// Returns how long it is, in milliseconds.
@@ -184,14 +203,11 @@ impl Pause {
         PAUSES.get(self.queue()).copied().unwrap_or(0)
     }
 
-    /// Returns the one that follows.
-    fn next(self) -> Self {
-        let next = self.0.saturating_add(1);
-        if usize::from(next) < PAUSES.len() {
-            Self(next)
-        } else {
-            self
-        }
+    /// Returns the one that follows when the initiator has been told.
+    fn told(self) -> Self {
+        let last = PAUSES.len().saturating_sub(1);
+        let next = self.queue().saturating_add(1).min(last);
+        Self(u8::try_from(next).unwrap_or(0) | Self::TOLD)
     }
 }
 
@@ -382,8 +398,6 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
         let Some(flow) = self.flow(number) else {
             return false;
         };
-        let pause = flow.pause;
-        let at = low(now.saturating_add(pause.millis()));
         if flow.cause != Cause::NONE {
             if let Some((place, Why::NoRoom)) = flow.cause.place() {
                 // INVARIANT: It was counted there, and has no place any more.
@@ -392,7 +406,9 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
             }
             return false;
         }
-        (flow.at, flow.cause) = (at, cause);
+        let pause = flow.pause.not_told();
+        let at = low(now.saturating_add(pause.millis()));
+        (flow.at, flow.pause, flow.cause) = (at, pause, cause);
         self.link(number, pause.queue());
         self.count = self.count.saturating_add(1);
         true
@@ -419,7 +435,7 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
     /// A request of a flow was carried out: its pauses begin anew. One for which it is stopped ends when it does.
     pub(crate) fn note_done(&mut self, number: u16) {
         if let Some(flow) = self.flow(number) {
-            flow.pause = Pause::default();
+            flow.pause = flow.pause.first();
         }
     }
 
@@ -461,7 +477,7 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
         let Some(flow) = self.flow(number) else {
             return;
         };
-        flow.pause = flow.pause.next();
+        flow.pause = flow.pause.told();
         flow.at = low(now.saturating_add(flow.pause.millis()));
         let queue = flow.pause.queue();
         self.link(number, queue);
@@ -469,10 +485,17 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
 
     /// All of which the initiator was told are due again, as that may have been lost.
     pub(crate) fn tell_again(&mut self) {
-        for queue in 1..DUE {
-            while let Some(number) = self.first(queue) {
-                self.unlink(number);
-                self.link(number, DUE);
+        for queue in 0..DUE {
+            let mut next = self.first(queue);
+            while let Some(number) = next {
+                let Some(&mut Flow { behind, pause, .. }) = self.flow(number) else {
+                    break;
+                };
+                next = (behind < end(0)).then_some(behind);
+                if pause.is_told() {
+                    self.unlink(number);
+                    self.link(number, DUE);
+                }
             }
         }
     }
