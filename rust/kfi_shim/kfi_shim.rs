@@ -22,8 +22,9 @@
 //! `kfi_shim::Listeners::wakeups`, a spinlock, is taken in process context, and none inside it.
 //!
 //! The locks of the wait queue `kfi_shim::WaitFd` and of work queues are taken under that of an object's
-//! wait queue, and so is `kfi_shim::Turns::state`, which disables interrupts. Inside that only
-//! `kfi_shim::Session::next` and `kfi_shim::Listeners::next` are taken.
+//! wait queue, and so are `kfi_shim::Turns::state` and `kfi_shim::Later::last`, which disable interrupts.
+//! Inside the first of these only `kfi_shim::Session::next` and `kfi_shim::Listeners::next` are taken, inside
+//! the other one only `kfi_shim::Listeners::before`.
 
 mod abi;
 mod estimate;

@@ -803,8 +803,9 @@ impl Session {
             Some(listeners) => listeners,
             // Unless another thread is first.
             None => {
-                let turns = self.owner.user.wakes().clone();
-                let listeners = Listeners::new(self.queues().wakes.clone(), turns);
+                let user = &self.owner.user;
+                let (turns, later) = (user.wakes().clone(), user.later().clone());
+                let listeners = Listeners::new(self.queues().wakes.clone(), turns, later);
                 Arc::pin_init(listeners, GFP_KERNEL_ACCOUNT)?
             }
         };

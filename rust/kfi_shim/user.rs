@@ -25,7 +25,10 @@ use crate::{
     module_parameters,
     session::Holdings,
     turns::Turns,
-    wait_fd::Listeners,
+    wait_fd::{
+        Later,
+        Listeners, //
+    },
     USERS, //
 };
 
@@ -46,7 +49,7 @@ pub(crate) type UserList = KVVec<UserEntry>;
 const ENDS_AT_ONCE: usize = 32;
 
 /// Those who wait for descriptors of so many objects of a user are woken at once. The work queue has places for
-/// 256 times as many.
+/// 200 times as many, and for what asks for these later.
 const WAKES_AT_ONCE: usize = 4;
 
 /// The limits that the sessions of a user share, and their turns.
@@ -64,6 +67,8 @@ struct Limits {
     ends: Arc<Turns<Holdings>>,
     /// Of objects with descriptors.
     wakes: Arc<Turns<Listeners>>,
+    /// Those of them that are to have their turn later.
+    later: Arc<Later>,
 }
 
 impl Limits {
@@ -83,6 +88,7 @@ impl Limits {
             endpoints: Quota::new(endpoints, None)?,
             ends: Turns::new(ENDS_AT_ONCE)?,
             wakes: Turns::new(WAKES_AT_ONCE)?,
+            later: Later::new()?,
         })
     }
 }
@@ -174,6 +180,11 @@ impl User {
     /// Returns the turns of objects with descriptors.
     pub(crate) fn wakes(&self) -> &Arc<Turns<Listeners>> {
         &self.limits.wakes
+    }
+
+    /// Returns the objects with descriptors that are to have their turn later.
+    pub(crate) fn later(&self) -> &Arc<Later> {
+        &self.limits.later
     }
 
     /// Returns whether the current task is this user's.

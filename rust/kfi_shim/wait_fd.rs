@@ -9,7 +9,8 @@
 //! them is little: to count the change, and to see that those who wait are told. A few threads are
 //! woken at once. All others are by a work item, of which all descriptors that listen to the queue
 //! have one: for an epoll instance that is as many steps as there are others behind it. So few of these
-//! items of a user run at once, and the others wait for their turns, that those of others find a place.
+//! items of a user run at once, and the others wait for their turns, that those of others find a place. They
+//! are not in the work queue before; nor are those that are asked for later, by one item of the user.
 //!
 //! # Nobody waits in vain
 //!
@@ -101,9 +102,9 @@ pub(crate) struct Wakeups {
     seen: Atomic<u64>,
     /// Somebody has looked since those who wait were told of a change, or the work item was to tell them.
     is_looked_at: Atomic<bool>,
-    /// Those who wait are to be told by the work item that is asked for at once.
+    /// Those who wait are to be told by the work item, which is asked for at once.
     is_due: Atomic<bool>,
-    /// They are to be told by the one that is asked for later.
+    /// They are to be told by the item when it is asked for later.
     is_due_again: Atomic<bool>,
     #[pin]
     queue: WaitQueue,
@@ -156,11 +157,6 @@ const FEW: u8 = 4;
 /// How long those who wait are not told again when nobody has looked, in milliseconds.
 const AGAIN_MS: Msecs = 10;
 
-/// The item that wakes as soon as it may.
-const SOON: u64 = 0;
-/// The item that asks for the other one when those who have been woken before are to be woken again.
-const AGAIN: u64 = 1;
-
 /// The descriptors that listen to a wait queue.
 #[pin_data]
 pub(crate) struct Listeners {
@@ -173,16 +169,21 @@ pub(crate) struct Listeners {
     is_asked: Atomic<bool>,
     /// It is to wake those, too, that are due again.
     is_asked_again: Atomic<bool>,
+    /// The item will be asked for later: this is in `later`.
+    is_later: Atomic<bool>,
     /// The turns of the user.
     turns: Arc<Turns<Listeners>>,
     /// Those whose turn is after theirs.
     #[pin]
     next: SpinLockIrq<Option<Arc<Listeners>>>,
+    /// The objects of the user whose items will be asked for later.
+    later: Arc<Later>,
+    /// The one that came there before this one.
+    #[pin]
+    before: SpinLockIrq<Option<Arc<Listeners>>>,
     work_queue: Arc<WorkQueue>,
     #[pin]
-    soon: Work<Listeners, SOON>,
-    #[pin]
-    again: Work<Listeners, AGAIN>,
+    wake: Work<Listeners>,
 }
 
 impl Listeners {
@@ -190,17 +191,20 @@ impl Listeners {
     pub(crate) fn new(
         work_queue: Arc<WorkQueue>,
         turns: Arc<Turns<Listeners>>,
+        later: Arc<Later>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
             wakeups <- new_spinlock!(RBTree::new(), "kfi_shim::Listeners::wakeups"),
             count: Atomic::new(0),
             is_asked: Atomic::new(false),
             is_asked_again: Atomic::new(false),
+            is_later: Atomic::new(false),
             turns,
             next <- new_spinlock_irq!(None, "kfi_shim::Listeners::next"),
+            later,
+            before <- new_spinlock_irq!(None, "kfi_shim::Listeners::before"),
             work_queue,
-            soon <- new_work!("kfi_shim::Listeners::soon"),
-            again <- new_work!("kfi_shim::Listeners::again"),
+            wake <- new_work!("kfi_shim::Listeners::wake"),
         })
     }
 
@@ -251,10 +255,28 @@ impl Listeners {
         }
     }
 
+    /// Has those woken who wait for a descriptor that is due again, but later. From any context.
+    fn ask_later(this: &Arc<Self>) {
+        // Full: what is due again is seen when it is asked for, which is yet to come.
+        // See `qemu-test/litmus/KFI-wait-descriptor-again.litmus`.
+        if !this.is_later.xchg(true, ordering::Full) {
+            Later::add(&this.later, this);
+        }
+    }
+
+    /// Does what [`Self::ask_later`] has left for later, when [`Later`] does not have this any more.
+    fn ask_again(this: &Arc<Self>) {
+        // Full: see `ask_later`. From here on this may be added again.
+        this.is_later.xchg(false, ordering::Full);
+        // Relaxed: before the item runs, for which it is asked after this.
+        this.is_asked_again.store(true, ordering::Relaxed);
+        Self::ask(this);
+    }
+
     /// Queues the item of those whose turn it is. When the module goes, the queue takes no more.
     fn queue(mut turn: Option<Arc<Self>>) {
         while let Some(this) = turn.take() {
-            if !this.work_queue.queue::<_, SOON>(this.clone()) {
+            if !this.work_queue.queue::<_, 0>(this.clone()) {
                 turn = this.turns.end();
             }
         }
@@ -264,7 +286,7 @@ impl Listeners {
     fn wake(&self) {
         // Full: see `ask`.
         self.is_asked.xchg(false, ordering::Full);
-        // Full: what is due again is seen.
+        // Full: what is due again is seen. See `qemu-test/litmus/KFI-wait-descriptor-again.litmus`.
         let again = self.is_asked_again.xchg(false, ordering::Full);
         let mut next = 0;
         loop {
@@ -292,9 +314,9 @@ impl Listeners {
     }
 }
 
-impl WorkItem<SOON> for Listeners {
-    fn work(&self) -> &Work<Self, SOON> {
-        &self.soon
+impl WorkItem for Listeners {
+    fn work(&self) -> &Work<Self> {
+        &self.wake
     }
 
     fn run(this: Arc<Self>) {
@@ -310,15 +332,69 @@ impl Turn for Listeners {
     }
 }
 
-impl WorkItem<AGAIN> for Listeners {
-    fn work(&self) -> &Work<Self, AGAIN> {
-        &self.again
+/// The objects of a user that have descriptors which are due again, until the items of these objects are
+/// asked for, by one item for all of them.
+///
+/// Each has a reference of this, and is in here until the item has run, which is queued as long as there
+/// are any. If the work queue takes no more, none stays.
+#[pin_data]
+pub(crate) struct Later {
+    /// The last one; each has the one before.
+    #[pin]
+    last: SpinLockIrq<Option<Arc<Listeners>>>,
+    #[pin]
+    ask: Work<Later>,
+}
+
+impl Later {
+    /// Nothing is due again.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                last <- new_spinlock_irq!(None, "kfi_shim::Later::last"),
+                ask <- new_work!("kfi_shim::Later::ask"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Adds one that is not in here. From any context.
+    fn add(this: &Arc<Self>, listeners: &Arc<Listeners>) {
+        let mut last = this.last.lock();
+        let before = last.replace(listeners.clone());
+        let is_first = before.is_none();
+        *listeners.before.lock() = before;
+        drop(last);
+        // If this is the first one, the item is not queued, as it takes out all when it runs.
+        let (queue, delay) = (&listeners.work_queue, msecs_to_jiffies(AGAIN_MS));
+        if is_first && !queue.queue_delayed::<_, 0>(this.clone(), delay) {
+            // The module goes.
+            this.take_all(drop);
+        }
+    }
+
+    /// Takes all out and hands each to `each`. From any context in which `each` may be called.
+    fn take_all(&self, mut each: impl FnMut(Arc<Listeners>)) {
+        let mut next = self.last.lock().take();
+        while let Some(listeners) = next {
+            // First: `each` may let it be added again.
+            next = listeners.before.lock().take();
+            each(listeners);
+        }
+    }
+}
+
+impl WorkItem for Later {
+    fn work(&self) -> &Work<Self> {
+        &self.ask
     }
 
     fn run(this: Arc<Self>) {
-        // Relaxed: before the item runs, for which it is asked after this.
-        this.is_asked_again.store(true, ordering::Relaxed);
-        Self::ask(&this);
+        this.take_all(|listeners| {
+            Listeners::ask_again(&listeners);
+            drop(listeners);
+            cond_resched();
+        });
     }
 }
 
@@ -351,10 +427,9 @@ impl Woken for DescriptorListener {
         } else if !wakeups.is_due.load(ordering::Relaxed)
             && !wakeups.is_due_again.load(ordering::Relaxed)
         {
-            // Relaxed: before the item runs, as that is queued after this.
+            // Relaxed: before the item runs, for which it is asked after this.
             wakeups.is_due_again.store(true, ordering::Relaxed);
-            let queue = &listeners.work_queue;
-            queue.queue_delayed::<_, AGAIN>(listeners.clone(), msecs_to_jiffies(AGAIN_MS));
+            Listeners::ask_later(listeners);
         }
     }
 }

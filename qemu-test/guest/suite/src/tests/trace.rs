@@ -24,12 +24,12 @@ tests! {
 }
 
 /// Events that are traced as long as this is there, in an instance of their own.
-struct Tracing {
+pub(super) struct Tracing {
     folder: PathBuf,
 }
 
 impl Tracing {
-    fn new(events: &str) -> Result<Self, Stop> {
+    pub(super) fn new(events: &str) -> Result<Self, Stop> {
         let instances = Path::new("/sys/kernel/tracing/instances");
         if !instances.is_dir() {
             return Err(Stop::Skip("there is no tracefs".to_owned()));
@@ -46,7 +46,7 @@ impl Tracing {
     }
 
     /// The lines that have come since [`Self::lines`].
-    fn so_far(&self) -> Result<Vec<String>, Stop> {
+    pub(super) fn so_far(&self) -> Result<Vec<String>, Stop> {
         let text = fs::read_to_string(self.folder.join("trace"))?;
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Ok(lines.map(str::to_owned).collect())

@@ -2,6 +2,7 @@
 
 //! Wait descriptors: a counter's wait object for poll(2) and its kin.
 
+use std::collections::HashSet;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -26,7 +27,10 @@ use rustix::process::Signal;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::rig::{expect_busy, expect_fabric, expect_os, in_threads, pin, unshare, Rig, Waiter};
+use crate::rig::{
+    expect_busy, expect_fabric, expect_os, in_threads, pin, unshare, until, Rig, Waiter,
+};
+use crate::tests::trace::Tracing;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -54,6 +58,7 @@ tests! {
     alone "nested-epolls" ["R-CNTR-16"] nested_epolls;
     alone "nested-nothing-lost" ["R-CTL-10 R-CNTR-16"] nested_nothing_lost;
     alone "many-objects-nothing-lost" ["R-CTL-10 R-CNTR-16"] many_objects;
+    alone "unwatched-objects-take-turns" ["R-CTL-10 kfi_shim.h"] unwatched_objects;
 }
 
 const NONE: PollFlags = PollFlags::empty();
@@ -724,6 +729,50 @@ fn many_objects(env: &Env) -> Outcome {
         waits[1]
     ));
     Ok(())
+}
+
+/// Many objects change whose descriptors nobody looks at: those who might wait are told later, and of so many
+/// objects nothing is in the work queue but what has its turn, and what asks for the turns.
+fn unwatched_objects(env: &Env) -> Outcome {
+    const COUNT: usize = 500;
+    const TURNS: usize = 4;
+    let tracing = Tracing::new("workqueue")?;
+    let rig = Rig::new(env)?;
+    let mut counters = Vec::new();
+    let mut fds = Vec::new();
+    for _ in 0..COUNT {
+        let counter = rig.counter()?;
+        fds.push(counter.wait_fd_nonblock()?);
+        counters.push(counter);
+    }
+    for counter in &counters {
+        counter.add(1)?;
+    }
+    // Items that were queued and are yet to begin, by their addresses.
+    let mut queued = HashSet::new();
+    let (mut begun, mut most) = (0, 0);
+    let is_queued = |line: &&String| line.contains("workqueue=kfi_shim_wakes ");
+    until(|| Ok(tracing.so_far()?.iter().filter(is_queued).count() >= COUNT))?;
+    for line in tracing.so_far()? {
+        let item = |before| {
+            let (_, rest) = line.split_once(before)?;
+            rest.split([' ', ':']).next().map(str::to_owned)
+        };
+        if is_queued(&&line) {
+            queued.extend(item("work struct="));
+            most = most.max(queued.len());
+        } else if line.contains("workqueue_execute_start:") {
+            begun += usize::from(item("work struct ").is_some_and(|item| queued.remove(&item)));
+        }
+    }
+    env.note(format!("{begun} items, {most} of them waiting at once"));
+    check!(most <= TURNS + 1, "{most} items wait at once");
+    for fd in &fds {
+        check_eq!(fd.read()?, event(1, 0));
+    }
+    drop(fds);
+    drop(counters);
+    rig.close()
 }
 
 /// How a thread waits for changes.
