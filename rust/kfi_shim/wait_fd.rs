@@ -12,6 +12,8 @@
 //! items of a user run at once, and the others wait for their turns, that those of others find a place. They
 //! are not in the work queue before; nor are those that are asked for later, by one item of the user.
 //!
+//! The kernel has no call that wakes those in a wait queue in parts: one wake-up goes through all of them.
+//!
 //! # Nobody waits in vain
 //!
 //! Each change is followed by a wake-up of all who wait; the question is how soon. A thread that waits for a

@@ -610,7 +610,8 @@ fn spread(mut times: Vec<Duration>) -> String {
     format!("{:?} {:?} {:?}", at(0), at(middle), at(last))
 }
 
-/// As many wait for a change as may: how long it takes whoever makes it, and that all are told.
+/// Very many wait for a change: how long it takes whoever makes it, and that all are told. The kernel allows
+/// 500 ways from a file through two epoll instances, and any number through one.
 fn nested_epolls(env: &Env) -> Outcome {
     const DESCRIPTORS: usize = 64;
     const INNER: usize = 16;
