@@ -54,7 +54,9 @@
  *
  * Blocking requests sleep interruptibly; a signal ends them with @result -EINTR.  It ends those, too,
  * that have many operations or works to look through: %KFI_SHIM_CANCEL, %KFI_SHIM_FLUSH_WORK and
- * %KFI_SHIM_TRYWAIT, which may be repeated.
+ * %KFI_SHIM_TRYWAIT, which may be repeated.  Work that the kernel has for the thread, such as a
+ * completion of io_uring(7) or a livepatch, ends all of these like a signal, though no handler runs: a
+ * program that gets -EINTR asks again unless it knows of a signal that is to end it.
  *
  * Closing the file closes all objects of the session, dependents first.  The last close by a task of the
  * user who has opened it waits for that, unless the task is killed, and for five seconds at most if the
