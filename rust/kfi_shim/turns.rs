@@ -55,8 +55,8 @@ impl<T: Turn> Turns<T> {
         )
     }
 
-    /// Returns `this` if it is its turn; else it waits, and [`Self::end`] returns it. From any context; the
-    /// caller has another reference of `this`.
+    /// Returns `this` if it is its turn; else it waits, and [`Self::end`] returns it. The caller has another
+    /// reference of `this`. From any context in which one that has waited may be dropped.
     pub(crate) fn begin(&self, this: Arc<T>) -> Option<Arc<T>> {
         let mut state = self.state.lock();
         if state.running < self.at_once {
@@ -69,7 +69,7 @@ impl<T: Turn> Turns<T> {
             None => state.first = Some(this),
         }
         drop(state);
-        // Not its last reference: it waits itself.
+        // Maybe the last reference: since then its turn may have come, and be over.
         drop(before);
         None
     }

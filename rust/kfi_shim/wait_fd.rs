@@ -160,6 +160,10 @@ const FEW: u8 = 4;
 const AGAIN_MS: Msecs = 10;
 
 /// The descriptors that listen to a wait queue.
+///
+/// May be dropped in any context, also in an interrupt and under the lock of a wait queue: no descriptor is
+/// left then, as each has a reference until it has taken itself out of `wakeups`, and the module has references
+/// of the work queue until that has been destroyed. So nothing is done but to free memory.
 #[pin_data]
 pub(crate) struct Listeners {
     /// By their numbers. No mutex: the thread that wakes others does not wait for one that may not run.

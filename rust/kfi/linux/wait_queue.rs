@@ -174,6 +174,8 @@ impl WaitQueue {
     }
 
     /// As [`Self::wait_as`], with an entry that is yet to be initialised, and is changed by `change` then.
+    ///
+    /// The entry is in the queue before `condition` is asked: see `qemu-test/litmus/wait-queue-listeners.litmus`.
     #[inline]
     fn wait_with(
         &self,
