@@ -384,6 +384,11 @@ impl RemoteRequest {
         self.aside.store(true, ordering::Relaxed);
     }
 
+    /// Returns whether it was answered: that is with [`Answers`], or about to be.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.reply.lock().is_none()
+    }
+
     /// Answers, for the thread that has claimed. The bytes in the room for results go along.
     ///
     /// Any context; does not sleep.

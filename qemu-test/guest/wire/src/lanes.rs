@@ -253,8 +253,8 @@ impl incoming::Answer for Reply {
     }
 }
 
-/// A request that is open: its number in the lane, its own, its flow, and its user.
-type Kept = (u64, u64, u16, u32);
+/// A request that is open: its number in the lane, its own, its flow, its user, and whether it was answered.
+type Kept = (u64, u64, u16, u32, Rc<Cell<bool>>);
 
 /// When there is no memory.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -320,6 +320,8 @@ struct Model {
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
     answered: VecDeque<(u64, u32, Asked)>,
+    /// Whether those that have come were answered, by their numbers in the lane.
+    said: BTreeMap<u64, Rc<Cell<bool>>>,
     /// Whether the bytes of those that have started were moved.
     ends: Vec<(u64, Moved)>,
 }
@@ -329,6 +331,14 @@ impl Model {
     fn is_short(&mut self) -> bool {
         self.allocations += 1;
         self.lack == Lack::AtTimes && self.allocations % 7 == 0
+    }
+
+    /// Answers one.
+    fn reply(&mut self, asked: Asked, status: u32) {
+        if let Some(said) = self.said.get(&asked.id) {
+            said.set(true);
+        }
+        self.answered.push_back((asked.id, status, asked));
     }
 
     /// Returns how many requests that have data and results are not over.
@@ -444,7 +454,9 @@ impl incoming::Target for Model {
             self.rooms.insert(asked.id, self.room.clone());
         }
         self.open.push(asked);
-        Some((asked.id, asked.number, asked.flow, asked.user))
+        let said = Rc::new(Cell::new(false));
+        self.said.insert(asked.id, said.clone());
+        Some((asked.id, asked.number, asked.flow, asked.user, said))
     }
 
     fn started(&mut self) -> Option<(u64, usize, bool, Asked)> {
@@ -504,7 +516,7 @@ impl incoming::Target for Model {
             assert!(self.landed.contains(&(asked.id, asked.len)), "all of it");
         }
         self.ends.push((asked.id, moved));
-        self.answered.push_back((asked.id, status, asked));
+        self.reply(asked, status);
     }
 
     fn withdraw(&mut self, (id, ..): &Kept) {
@@ -515,11 +527,15 @@ impl incoming::Target for Model {
         self.withdrawn.contains(id)
     }
 
-    fn flow((.., flow, _): &Kept) -> u16 {
+    fn is_answered((.., said): &Kept) -> bool {
+        said.get()
+    }
+
+    fn flow((_, _, flow, ..): &Kept) -> u16 {
         *flow
     }
 
-    fn user((.., user): &Kept) -> User {
+    fn user((.., user, _): &Kept) -> User {
         Some(*user)
     }
 
@@ -895,7 +911,7 @@ impl World {
             return;
         }
         let status = if early { 5 } else { 0 };
-        self.model.answered.push_back((asked.id, status, asked));
+        self.model.reply(asked, status);
     }
 
     fn check(&self) {
@@ -1057,7 +1073,7 @@ fn only_its_own_flow_waits() {
                 .position(|asked| !of_flow(asked.number))
             {
                 let asked = world.model.open.remove(at);
-                world.model.answered.push_back((asked.id, 0, asked));
+                world.model.reply(asked, 0);
             }
             world.settle();
         }
@@ -1078,7 +1094,7 @@ fn only_its_own_flow_waits() {
         world.settle();
         if world.random.below(3) == 0 {
             for asked in std::mem::take(&mut world.model.open) {
-                world.model.answered.push_back((asked.id, 0, asked));
+                world.model.reply(asked, 0);
             }
         }
         world.relieve();
@@ -1106,7 +1122,7 @@ fn pinned() -> World {
 fn finish(mut world: World, millis: u64) {
     for _ in 0..100 {
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         world.wait(millis);
@@ -1127,7 +1143,7 @@ fn answers_to_what_was_not_read_stop_nothing() {
     assert_eq!(open.len(), 4);
     let first = open.remove(0);
     for asked in open {
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
     }
     world.settle();
     assert_eq!(world.initiator.len(), 1, "the first one has no answer");
@@ -1563,7 +1579,7 @@ fn memory_is_for_what_is_not_over() {
         world.post_one(What::Send, 0);
         world.settle();
         let asked = world.model.open.remove(0);
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
         world.settle();
     }
     assert!(world.model.chunks <= 2, "{} chunks", world.model.chunks);
@@ -1573,7 +1589,7 @@ fn memory_is_for_what_is_not_over() {
         world.post_one(What::Send, 0);
         world.settle();
         let asked = world.model.open.remove(1);
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
         world.settle();
     }
     world.post_one(What::Send, 0);
@@ -1600,7 +1616,7 @@ fn a_lane_at_rest_has_memory_of_its_own_only() {
         let (others_now, all_now) = (others(&world), all(&world));
         assert_eq!(others_now, all_now.saturating_sub(2), "in round {round}");
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         assert!(world.target.is_over());
@@ -1634,7 +1650,7 @@ fn flows_need_memory_only_while_there_is_something_of_them() {
     world.settle();
     assert!(!world.rest());
     for asked in std::mem::take(&mut world.model.open) {
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
     }
     world.settle();
     assert!(world.rest());
@@ -1695,7 +1711,7 @@ fn what_there_is_no_room_for_comes_again() {
             world.post_one(What::Fetch, 100);
             world.settle();
             for asked in std::mem::take(&mut world.model.open) {
-                world.model.answered.push_back((asked.id, 0, asked));
+                world.model.reply(asked, 0);
             }
             world.settle();
         }
@@ -1711,7 +1727,7 @@ fn what_there_is_no_room_for_comes_again() {
         world.settle();
         for asked in std::mem::take(&mut world.model.open) {
             assert_ne!(flow(asked.number), flow_of_last, "{what:?}: in order");
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         for operation in &world.operations[1..] {
@@ -1741,7 +1757,7 @@ fn numbers_without_memory_are_told() {
         world.settle();
         world.model.lack = Lack::Never;
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         world.wait(30);
@@ -1835,7 +1851,7 @@ fn what_waits_for_its_receiver_makes_room() {
     world.post_one(What::Fetch, 100);
     world.settle();
     let asked = world.model.open.remove(1);
-    world.model.answered.push_back((asked.id, 0, asked));
+    world.model.reply(asked, 0);
     world.settle();
     assert!(!world.relieve());
     assert_eq!(world.model.back, 0, "there is room");
@@ -1989,7 +2005,7 @@ fn what_comes_alone_is_taken() {
         world.settle();
         let asked = world.model.open.remove(0);
         assert_eq!(asked.number, number);
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
         world.settle();
     }
     assert_eq!(world.model.refused, 0);
@@ -2165,7 +2181,7 @@ fn flows_that_have_gone_on_need_no_memory() {
     }
     while world.initiator.len() != 0 {
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
     }
@@ -2245,8 +2261,9 @@ fn sent_again(world: &mut World) -> Asked {
     let open = &mut world.model.open;
     let again = open.iter().find(|asked| asked.number == 0);
     let again = *again.expect("it is sent again");
-    for asked in open.extract_if(.., |asked| asked.id < again.id) {
-        world.model.answered.push_back((asked.id, 0, asked));
+    let before: Vec<_> = open.extract_if(.., |asked| asked.id < again.id).collect();
+    for asked in before {
+        world.model.reply(asked, 0);
     }
     world.settle();
     again
@@ -2269,7 +2286,7 @@ fn how_long_a_receiver_was_not_ready_is_known() {
     for (pause, waited) in [(100, 130), (100, 235), (200, 440)] {
         world.wait(pause);
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         assert_eq!(sent_again(&mut world).waited, waited);
@@ -2329,7 +2346,7 @@ fn what_is_not_received_comes_more_rarely() {
         let open = &mut world.model.open;
         let at = open.iter().position(|asked| asked.number == number);
         let asked = open.remove(at.expect("it is open"));
-        world.model.answered.push_back((asked.id, status, asked));
+        world.model.reply(asked, status);
         world.settle();
         // The next one is the first of its flow now.
         let often = count(&mut world, number + 3, 8);
@@ -2350,7 +2367,7 @@ fn only_what_waits_for_a_receiver_counts() {
         world.settle();
         world.wait(pause);
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         assert_eq!(sent_again(&mut world).waited, waited);
@@ -2380,7 +2397,7 @@ fn what_waits_for_room_at_its_receiver_has_not_waited() {
         world.settle();
         world.wait(pause);
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         assert_eq!(sent_again(&mut world).waited, waited, "{crowded:?}");
@@ -2423,7 +2440,7 @@ fn what_stands_behind_others_has_not_waited() {
     world.settle();
     assert_eq!(world.initiator.held(), back.len() + 1);
     for asked in std::mem::take(&mut world.model.open) {
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
     }
     world.settle();
     world.wait(100);
@@ -2445,7 +2462,7 @@ fn how_long_it_was_under_way_does_not_count() {
     world.relieve();
     world.settle();
     for asked in std::mem::take(&mut world.model.open) {
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
     }
     world.wait(100);
     // The initiator is told, and the bytes that it sends are lost.
@@ -2660,7 +2677,7 @@ fn what_was_not_found_is_not_sent() {
     // Nobody goes on with the search.
     for _ in 0..30 {
         for asked in std::mem::take(&mut world.model.open) {
-            world.model.answered.push_back((asked.id, 0, asked));
+            world.model.reply(asked, 0);
         }
         world.settle();
         world.wait(1000);
@@ -2733,7 +2750,7 @@ fn how_long_requests_have_not_been_wanted_is_known() {
             .iter()
             .position(|asked| asked.number == number);
         let asked = world.model.open.remove(place.expect("it is open"));
-        world.model.answered.push_back((asked.id, 125, asked));
+        world.model.reply(asked, 125);
         world.settle();
     };
     world.operations[0].withdrawn.set(true);
@@ -2819,7 +2836,7 @@ fn what_moves_is_withdrawn() {
         world.post_one(What::Read, 100);
         world.settle();
         let asked = world.model.open.remove(0);
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
         world.settle();
         assert_eq!(world.operations[1].answers.get(), 1, "{what:?} {when:?}");
     }
@@ -2862,7 +2879,7 @@ fn what_an_initiator_has_to_acknowledge_is_known() {
     assert_eq!(world.target.unacknowledged(), None, "nothing was answered");
     let mut out = [0; 1000];
     let asked = world.model.open.remove(1);
-    world.model.answered.push_back((asked.id, 0, asked));
+    world.model.reply(asked, 0);
     assert_eq!(world.target.fill(&mut world.model, &mut out), 48);
     assert_eq!(
         world.target.unacknowledged(),
@@ -2870,7 +2887,7 @@ fn what_an_initiator_has_to_acknowledge_is_known() {
         "nothing came of the oldest one"
     );
     let asked = world.model.open.remove(0);
-    world.model.answered.push_back((asked.id, 0, asked));
+    world.model.reply(asked, 0);
     assert_eq!(world.target.fill(&mut world.model, &mut [0; 24]), 0);
     assert_eq!(
         world.target.unacknowledged(),
@@ -2903,6 +2920,40 @@ fn what_an_initiator_has_to_acknowledge_is_known() {
     assert_ne!(world.target.unacknowledged(), Some(1), "it was read");
 }
 
+/// While the oldest answer is to be said, it is known how much is sent before that.
+#[test]
+fn what_is_sent_before_the_oldest_answer_is_known() {
+    let mut world = World::new(21);
+    for (what, len) in [(What::Send, 10), (What::Fetch, 10)] {
+        world.post_one(what, len);
+    }
+    world.post_one(What::LongRead, 4 * PIECE);
+    assert_eq!(world.target.untold(), None, "nothing was asked");
+    world.settle();
+    assert_eq!(world.target.untold(), None, "nothing was answered");
+    // Behind a piece that has begun.
+    let long = world.model.open.remove(2);
+    world.model.started.push_back(long);
+    assert_eq!(world.target.fill(&mut world.model, &mut [0; 1000]), 1000);
+    assert_eq!(world.target.untold(), None);
+    let first = world.model.open.remove(0);
+    world.model.reply(first, 0);
+    let mut out = vec![0; 1000];
+    let mut sent = 1000;
+    while let Some(untold) = world.target.untold() {
+        assert_eq!(world.target.unacknowledged(), None);
+        assert_eq!(untold, (1, (sent / PIECE) as u64));
+        sent += world.target.fill(&mut world.model, &mut out);
+    }
+    assert!((PIECE..3 * PIECE).contains(&sent), "after {sent} bytes");
+    assert_eq!(world.target.unacknowledged(), Some(1), "it was said");
+    // It is said on a new connection again.
+    world.connect();
+    assert_eq!(world.target.untold(), Some((1, (sent / PIECE) as u64)));
+    world.settle();
+    assert_eq!(world.target.untold(), None);
+}
+
 /// An initiator that does not say that it has read the oldest answer is waited for on one connection after the other, but
 /// not for ever, however soon each of them ends, and whatever else it reads.
 #[test]
@@ -2921,7 +2972,7 @@ fn connections_give_no_time_to_read_for_ever() {
             assert_eq!(world.target.unacknowledged(), None);
         }
         let asked = world.model.open.remove(0);
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
         let mut out = [0; 1000];
         assert_ne!(world.target.fill(&mut world.model, &mut out), 0);
         assert_eq!(world.target.unacknowledged(), Some(1));
@@ -2948,7 +2999,7 @@ fn connections_give_no_time_to_read_for_ever() {
             assert_eq!(world.target.unacknowledged(), None);
         }
         let asked = world.model.open.remove(0);
-        world.model.answered.push_back((asked.id, 0, asked));
+        world.model.reply(asked, 0);
         assert_ne!(world.target.fill(&mut world.model, &mut out), 0);
         for connection in 1..16 {
             world.connect();
@@ -2960,6 +3011,28 @@ fn connections_give_no_time_to_read_for_ever() {
         world.begin_session();
         assert!(world.target.gives_time());
     }
+    // Nor is it for an answer for which there was never room.
+    let mut world = World::new(21);
+    for what in [What::Send, What::Read] {
+        world.post_one(what, 10_000);
+    }
+    world.settle();
+    let (first, second) = (world.model.open[0], world.model.open[1]);
+    world.model.reply(second, 0);
+    assert_ne!(world.target.fill(&mut world.model, &mut [0; 100]), 0);
+    for _ in 0..50 {
+        world.connect();
+        assert!(world.target.gives_time(), "no answer was given");
+    }
+    world.model.reply(first, 0);
+    for connection in 1..=16 {
+        assert!(world.target.gives_time(), "{connection}");
+        assert_eq!(world.target.unacknowledged(), None);
+        world.connect();
+        assert_ne!(world.target.fill(&mut world.model, &mut [0; 100]), 0);
+    }
+    assert!(!world.target.gives_time());
+    assert_eq!(world.target.unacknowledged(), Some(1));
     // Nor is it for what was not taken.
     let mut world = pinned();
     world.relieve();

@@ -153,6 +153,9 @@ pub(crate) trait Target: Sized {
     /// Returns whether the initiator does not want it any more.
     fn is_withdrawn(&self, open: &Self::Open) -> bool;
 
+    /// Returns whether it was answered: [`Self::answered`] returns that, or is about to.
+    fn is_answered(open: &Self::Open) -> bool;
+
     /// Returns the flow that a request belongs to.
     fn flow(open: &Self::Open) -> u16;
 
@@ -179,6 +182,16 @@ pub(crate) enum Begun<P> {
     NoRoom(User),
     /// There is no memory.
     NoMemory,
+}
+
+/// What is known of the oldest request that is not over.
+enum Oldest {
+    /// There is none, or it is being carried out.
+    Open,
+    /// The initiator is yet to be told on this connection what came of it.
+    Untold,
+    /// The initiator was told.
+    Told,
 }
 
 /// The fate of the bytes of a request.
@@ -567,23 +580,43 @@ where
         id != self.first || connections < CONNECTIONS
     }
 
-    /// Returns the oldest number that is not over, if the initiator was told on this connection what came of
-    /// it, or on too many before: it is the initiator's turn to say that it knows.
-    pub(crate) fn unacknowledged(&mut self) -> Option<u64> {
+    /// Looks at the oldest request that is not over.
+    fn oldest(&mut self) -> Oldest {
         let id = self.first;
-        if !self.gives_time() {
-            return Some(id);
+        if id == self.next {
+            return Oldest::Open;
         }
         let writes = self.writing.is_some_and(|writing| writing.id == id);
         let again = (self.again..self.until).contains(&id);
-        let bare = id < self.next && id < self.told_bare;
+        let bare = id < self.told_bare;
         let told = match self.slot(id) {
+            Some(Some(Slot::Open(open, _))) if !T::is_answered(open) => return Oldest::Open,
+            // There was no room yet to say it.
+            Some(Some(Slot::Open(..))) => false,
             Some(Some(Slot::Answered(_))) => !writes && !again,
             Some(Some(Slot::Refused(told, _))) => *told,
-            Some(Some(Slot::Open(..))) => false,
             None | Some(None) => bare,
         };
-        told.then_some(id)
+        if told {
+            Oldest::Told
+        } else {
+            Oldest::Untold
+        }
+    }
+
+    /// Returns the oldest number that is not over, if the initiator was told on this connection what came of
+    /// it, or on too many before: it is the initiator's turn to say that it knows.
+    pub(crate) fn unacknowledged(&mut self) -> Option<u64> {
+        let told = !self.gives_time() || matches!(self.oldest(), Oldest::Told);
+        told.then_some(self.first)
+    }
+
+    /// Returns the oldest number that is not over, if the initiator is yet to be told on this connection what came
+    /// of it, and a number that changes with each piece that is sent before that.
+    pub(crate) fn untold(&mut self) -> Option<(u64, u64)> {
+        let piece = u64::try_from(PIECE).unwrap_or(u64::MAX);
+        let pieces = self.sent.checked_div(piece).unwrap_or(0);
+        matches!(self.oldest(), Oldest::Untold).then_some((self.first, pieces))
     }
 
     /// Returns how many requests are being carried out.
@@ -705,11 +738,13 @@ where
         Ok(())
     }
 
-    /// A connection begins: notes whether the oldest answer is to be said on it again.
+    /// A connection begins: notes whether the oldest answer is to be said on it.
     fn note_unread(&mut self) {
         let id = self.first;
         let is_answered = match self.slot(id) {
-            Some(Some(slot)) => !matches!(slot, Slot::Open(..)),
+            // Also if there was no room to say it.
+            Some(Some(Slot::Open(open, _))) => T::is_answered(open),
+            Some(Some(_)) => true,
             // One that has no slot was not taken.
             None | Some(None) => id < self.next,
         };

@@ -772,6 +772,10 @@ impl Target for Service {
         open.is_withdrawn()
     }
 
+    fn is_answered(open: &Arc<RemoteRequest>) -> bool {
+        open.is_answered()
+    }
+
     fn flow(open: &Arc<RemoteRequest>) -> u16 {
         open.name().flow
     }
@@ -834,6 +838,8 @@ struct State {
     /// The last value of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
     unacknowledged: Unacknowledged,
+    /// The last [`Lane::untold`] while the initiator made no room for more, and since when it is that.
+    untold: Option<((u64, u64), Instant)>,
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -988,6 +994,7 @@ impl Visitor {
                         progress: (0, now),
                         looked: now,
                         unacknowledged: Unacknowledged::new(None, 0),
+                        untold: None,
                         strikes: 0,
                         connections: 0,
                         moved: 0,
@@ -1111,7 +1118,7 @@ impl Visitor {
                 state.connections = state.connections.saturating_add(1);
                 state.connection = Some(connection);
                 // From now on.
-                state.over = None;
+                (state.over, state.untold) = (None, None);
                 if state.lane.gives_time() {
                     state.unacknowledged = Unacknowledged::new(None, 0);
                 }
@@ -1462,6 +1469,7 @@ impl Visitor {
             }
         };
         let acknowledgement = Self::acknowledgement(state, timeout)?;
+        let untold = Self::telling(state, timeout)?;
         let looked = Self::look(state, timeout)?;
         let (progress, since) = &mut state.progress;
         let now = state.lane.progress();
@@ -1471,7 +1479,7 @@ impl Visitor {
         } else {
             Some(left_or_lost(since, timeout)?)
         };
-        let all = [frame, acknowledgement, looked, owed];
+        let all = [frame, acknowledgement, untold, looked, owed];
         Ok(all.into_iter().flatten().min())
     }
 
@@ -1518,6 +1526,26 @@ impl Visitor {
         };
         let left = left_or_lost(&mut last.since, timeout)?;
         Ok(Some(left.min(told)))
+    }
+
+    /// Returns how long the initiator may still take to let more be sent, if it makes no room for that, and is yet to be
+    /// told of the oldest answer, which keeps all others: a piece in this time, however it reads.
+    fn telling(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
+        // Where nothing is under way there is no memory, which is not the initiator's doing.
+        let waits = |connection: &Connection| connection.is_blocked() && connection.is_under_way();
+        let untold = match &state.connection {
+            Some(connection) if waits(connection) => state.lane.untold(),
+            _ => None,
+        };
+        let Some(untold) = untold else {
+            state.untold = None;
+            return Ok(None);
+        };
+        let same = state.untold.filter(|(last, _)| *last == untold);
+        let (_, since) = state
+            .untold
+            .insert(same.unwrap_or_else(|| (untold, Instant::now())));
+        left_or_lost(since, timeout).map(Some)
     }
 
     /// Receives and sends; returns whether there may be more to receive, or to send.

@@ -1707,19 +1707,33 @@ fn unread_answers(env: &Env) -> Outcome {
     node.close()
 }
 
-/// Nor is one that comes again and again, each time on a new connection, on which it stays for a while, or not at all.
+/// Nor is one that comes again and again, each time on a new connection, on which it stays for a while, or not at all;
+/// nor if the oldest answer was never sent, as it stands behind others that are not read.
 fn unread_answers_again_and_again(env: &Env) -> Outcome {
     const LEN: u64 = 4096;
     const KEY: u64 = 5;
     // Far more than a peer is given that stays.
     const LONG: Duration = Duration::from_secs(100);
-    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
-    let node = Node::open(env, LEN)?;
+    // Far more than sockets have room for.
+    const BEFORE: u64 = 200;
+    const BEFORE_LEN: u64 = 16 << 10;
+    let parameters = "address=127.0.0.1 loopback=0 peer_timeout=2000 rnr_timeout=1000";
+    let _modules = load_network(env, parameters)?;
+    let node = Node::open(env, BEFORE_LEN)?;
     let region = node.register(bits::REMOTE_READ, KEY)?;
-    for (session, stays) in (1..).zip([true, false]) {
+    for (session, (stays, behind)) in (1..).zip([(true, false), (false, false), (false, true)]) {
         let (mut peer, birth) = Peer::begin((THERE, HERE), session)?;
-        peer.request(1, Kind::Read, (node.port, LEN), Some(KEY))?;
-        check_eq!(peer.response()?.0, 1);
+        if behind {
+            // It fails when the others have been answered.
+            peer.message(1, node.port, false, 0)?;
+            for id in 2..2 + BEFORE {
+                peer.request(id, Kind::Read, (node.port, BEFORE_LEN), Some(KEY))?;
+            }
+            thread::sleep(Duration::from_millis(1500));
+        } else {
+            peer.request(1, Kind::Read, (node.port, LEN), Some(KEY))?;
+            check_eq!(peer.response()?.0, 1);
+        }
         let mut last = Some(peer);
         let begun = Instant::now();
         let mut connections = 0;
