@@ -1815,6 +1815,36 @@ fn a_flow_does_not_go_on_with_half_a_request() {
     finish(world, 1000);
 }
 
+/// It is known that nothing is under way but flows that are stopped, whichever connections there are, until a request
+/// has come, all of it.
+#[test]
+fn what_only_connects_is_idle() {
+    let mut world = World::new(43);
+    assert_eq!(world.target.idle(), Some(1));
+    world.model.lack = Lack::AtEnd;
+    world.post_one(What::Send, 200_000);
+    world.settle();
+    assert!(world.has_stopped());
+    assert_eq!(world.target.idle(), Some(2));
+    world.wait(50);
+    while world.has_stopped() {
+        world.send();
+        world.receive().expect("both keep to the protocol");
+    }
+    assert!(!world.target.is_over());
+    assert_eq!(world.target.idle(), Some(2), "half of one has come");
+    for _ in 0..3 {
+        world.connect();
+        assert!(world.has_stopped() && world.target.is_over());
+        assert_eq!(world.target.idle(), Some(2));
+    }
+    world.model.lack = Lack::Never;
+    world.wait(100);
+    world.settle();
+    assert_eq!(world.target.idle(), None);
+    finish(world, 1000);
+}
+
 /// A request that found no room has not waited for its receiver.
 #[test]
 fn what_waits_for_room_does_not_wait_for_its_receiver() {

@@ -573,6 +573,12 @@ where
         self.first == self.next && self.reading.is_none()
     }
 
+    /// Returns the first number that was not read, if all requests that were are over: another one whenever some
+    /// have come since. One that has begun to come changes nothing: it may never be there.
+    pub(crate) fn idle(&self) -> Option<u64> {
+        (self.first == self.next).then_some(self.next)
+    }
+
     /// Returns whether the initiator may need more time to say that it has read the oldest answer, as there is a
     /// new connection; not after too many of them.
     pub(crate) fn gives_time(&self) -> bool {

@@ -831,8 +831,10 @@ struct State {
     connection: Option<Connection>,
     /// When the initiator was last heard of, if there is none.
     down: Instant,
-    /// Since when all requests that were read have been over; none if they are not.
+    /// Since when all requests that were read have been over, on this connection; none if they are not.
     over: Option<Instant>,
+    /// Since when they have, on whichever connections, and the first number that was not read then.
+    idle: Option<(u64, Instant)>,
     /// When [`Lane::look`] was called last, or nothing moved.
     looked: Instant,
     /// The last value of [`Lane::progress`], and when that was new, or nothing was owed.
@@ -991,6 +993,7 @@ impl Visitor {
                         connection: None,
                         down: now,
                         over: None,
+                        idle: None,
                         progress: (0, now),
                         looked: now,
                         unacknowledged: Unacknowledged::new(None, 0),
@@ -1242,7 +1245,7 @@ impl Visitor {
     ///
     /// Flows that are stopped are under way, too: the initiator may have requests that it sends again. But
     /// one that is there and has nothing else to do does that as soon as it is told that they go on, so one
-    /// that does not for `peer_timeout` has none.
+    /// that does not for `peer_timeout` has none, however often it connects meanwhile.
     fn note_quiet(&self, state: &mut State) -> Option<Instant> {
         let is_over = state.lane.is_over();
         if is_over {
@@ -1250,6 +1253,9 @@ impl Visitor {
         }
         let over = state.over.take().filter(|_| is_over);
         state.over = is_over.then(|| over.unwrap_or_else(Instant::now));
+        let idle = state.lane.idle();
+        let same = state.idle.filter(|(last, _)| Some(*last) == idle);
+        state.idle = idle.map(|next| same.unwrap_or_else(|| (next, Instant::now())));
         let quiet = match self.may_go_on(state) {
             Some(_) => None,
             None => state.over,
@@ -1263,8 +1269,8 @@ impl Visitor {
 
     /// Returns for how long flows that are stopped, and nothing else, are under way.
     fn may_go_on(&self, state: &State) -> Option<Jiffies> {
-        let over = state.over.filter(|_| state.lane.has_stopped())?;
-        over.left(self.shared.config.peer_timeout)
+        let (_, idle) = state.idle.filter(|_| state.lane.has_stopped())?;
+        idle.left(self.shared.config.peer_timeout)
     }
 
     /// Tells of requests of which nothing more is moved.
