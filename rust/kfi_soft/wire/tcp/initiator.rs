@@ -1338,7 +1338,9 @@ impl<O: Initiator> State<O> {
         if link.phase != Phase::Ready {
             let attempt = link.since.left(CONNECT_MILLIS).unwrap_or(1);
             let down = self.down.map(|down| down.left(timeout).unwrap_or(1));
-            let left = [recall, down, short].into_iter().flatten().min();
+            // `HELLO`, or `PROOF`.
+            let room = link.connection.no_room(link.connection.is_blocked());
+            let left = [recall, down, short, room].into_iter().flatten().min();
             return Ok(Next::Within(left.map_or(attempt, |left| left.min(attempt))));
         }
         // Another connection may do before it is given up.
