@@ -950,8 +950,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         phase: Phase,
     ) -> bool {
         // Or is about to, as it has got some of its memory, and not all.
-        let rests = connection.is_at_rest() || phase == Phase::Ready && !lane.has_flows();
-        rests
+        lacks_memory(lane, connection, phase)
             && !connection.may_receive()
             && lane.len() == 0
             // Relaxed: see `note_posted`.
@@ -1054,8 +1053,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             connection.forget_shortage();
             return Ok(false);
         }
-        // Relaxed: see `note_posted`.
-        if connection.is_at_rest() && self.posted.load(ordering::Relaxed) {
+        // Or has got some of its memory, and not all. Relaxed: see `note_posted`.
+        if lacks_memory(lane, connection, *phase) && self.posted.load(ordering::Relaxed) {
             starved.get_or_insert_with(Instant::now);
         }
         let flows = || provide_flows(lane, *phase);
@@ -1414,6 +1413,15 @@ fn end_some<O: Initiator>(ended: &mut EntryQueue<Sent<Outbound<O>>>) -> usize {
     // May be the last references.
     drop(origins);
     count
+}
+
+/// Returns whether a connection lacks memory without which nothing is sent or received.
+fn lacks_memory<O: Initiator>(
+    lane: &Lane<Outbound<O>, KVVec<Flow>>,
+    connection: &Connection,
+    phase: Phase,
+) -> bool {
+    connection.is_at_rest() || phase == Phase::Ready && !lane.has_flows()
 }
 
 /// Makes the memory for flows of a connection that is ready, if there is none. Does not wait for it.
