@@ -1342,10 +1342,10 @@ impl Visitor {
     fn close_with(&self, state: &mut State, ended: &mut EntryQueue<Ended>) {
         state.gone = true;
         if let Some(connection) = state.connection.take() {
-            if state.lane.is_between() {
+            if state.lane.is_between() && !connection.is_behind() {
                 connection.bye(bye::NONE);
             } else {
-                connection.close();
+                connection.reset();
             }
         }
         self.end_session(state, ended);
