@@ -1930,7 +1930,8 @@ fn check_behind(oldest: What) {
     assert_eq!(flow(1), flow(4));
     // There was no room at that time only.
     world.model.most = None;
-    world.relieve();
+    assert!(world.target.is_behind());
+    assert!(!world.relieve() && !world.target.is_behind());
     world.settle();
     world.model.started.extend(long);
     world.settle();

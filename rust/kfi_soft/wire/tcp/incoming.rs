@@ -966,6 +966,12 @@ where
         behind || oldest
     }
 
+    /// Returns whether [`Self::relieve`] is to be called, as of flows that are stopped some requests may wait for their
+    /// receivers.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind
+    }
+
     /// Takes back what waits of flows that are stopped; returns whether some may be left.
     ///
     /// One that is on its way keeps no other flow from going on, however long a user makes that. There are no

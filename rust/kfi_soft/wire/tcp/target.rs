@@ -1368,7 +1368,6 @@ impl Visitor {
     fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
         // All requests that have come before were given to receivers.
         let again = state.lane.relieve(service, self.shared.now());
-        let again = again.then(|| millis_to_jiffies(RETRY_MILLIS));
         for _ in 0..TURNS {
             self.collect(&mut service.outcomes);
             let now = self.shared.now();
@@ -1412,6 +1411,9 @@ impl Visitor {
                 Ok(left) => {
                     // When they are told once more that have just been told.
                     let go = state.lane.let_go(now);
+                    // Flows may have been stopped since.
+                    let again = again || state.lane.is_behind();
+                    let again = again.then(|| millis_to_jiffies(RETRY_MILLIS));
                     let left = [left, go.map(millis_to_jiffies), again];
                     return match left.into_iter().flatten().min() {
                         Some(left) => Next::Within(left),
