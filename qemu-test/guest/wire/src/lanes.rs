@@ -356,6 +356,7 @@ impl Model {
 impl incoming::Target for Model {
     type Open = Kept;
     type Answer = Reply;
+    type Checked = (u64, usize);
     type Partial = (Asked, Vec<u8>);
     type Start = Asked;
     type Input = Input;
@@ -378,15 +379,22 @@ impl incoming::Target for Model {
         chunk.count = None;
     }
 
+    fn check(&self, request: &Request<'_>, body: usize) -> Result<(u64, usize), Broken> {
+        if request.to > 4095 {
+            return Err(Broken::Value);
+        }
+        Ok((request.tag & 0xffff_ffff, body))
+    }
+
     fn begin(
         &mut self,
         id: u64,
         request: &Request<'_>,
-        body: usize,
+        (number, body): (u64, usize),
         alone: bool,
-    ) -> Result<Begun<Self::Partial>, Broken> {
+    ) -> Begun<Self::Partial> {
         if self.is_short() {
-            return Ok(Begun::NoMemory);
+            return Begun::NoMemory;
         }
         let what = match request.kind {
             Kind::Message => What::Send,
@@ -395,11 +403,10 @@ impl incoming::Target for Model {
             Kind::Read => What::Read,
             _ => What::Fetch,
         };
-        let number = request.tag & 0xffff_ffff;
         let user = user(number, self.users);
         if what == What::Fetch && !alone && !self.has_room(user) {
             self.refused += 1;
-            return Ok(Begun::NoRoom(Some(user)));
+            return Begun::NoRoom(Some(user));
         }
         // It has no room for the data of some.
         let kept = what != What::Send || request.len == 0 || number % 5 != 4;
@@ -413,11 +420,11 @@ impl incoming::Target for Model {
             user,
         };
         let body = vec![0; if kept { body } else { 0 }];
-        Ok(Begun::Taken((asked, body)))
+        Begun::Taken((asked, body))
     }
 
-    fn user_of(&self, request: &Request<'_>) -> User {
-        Some(user(request.tag & 0xffff_ffff, self.users))
+    fn user_of(&self, (number, _): &(u64, usize)) -> User {
+        Some(user(*number, self.users))
     }
 
     fn partial_user((asked, _): &Self::Partial) -> User {
@@ -1444,13 +1451,18 @@ fn flows_of_very_many_users_are_counted() {
     assert_eq!(stop_all_of(&mut stops, Some(39)), 2048);
 }
 
-/// Sends a message of a flow without the initiator, and has the target stop flows that keep others waiting;
-/// returns the first answer, if there is one: of which request, and its status.
-fn send_in(world: &mut World, (id, ack): (u64, u64), number: u64, flow: u16) -> Option<(u64, u32)> {
+/// Sends a message without the initiator: of which flow it is, whether as the first one after that was stopped, and
+/// to which port.
+fn say_message(
+    world: &mut World,
+    (id, ack): (u64, u64),
+    number: u64,
+    (flow, restarts, to): (u16, bool, u16),
+) -> Result<(), Broken> {
     let request = Request {
         kind: Kind::Message,
         from: 1,
-        to: 2,
+        to,
         context: 0,
         named: false,
         flow,
@@ -1461,14 +1473,20 @@ fn send_in(world: &mut World, (id, ack): (u64, u64), number: u64, flow: u16) -> 
         offset: 0,
         ranges: Ranges::NONE,
         eager: true,
-        restarts: false,
+        restarts,
         waited: 0,
     };
     let mut bytes = [0; MAX_HEAD];
     let head = request.write(id, ack, 0, std::iter::empty(), &mut bytes);
     let head = head.expect("there is room");
     let (common, frame) = Frame::parse(&bytes[..head]).expect("it is a frame");
-    let taken = world.target.head(&mut world.model, &common, &frame);
+    world.target.head(&mut world.model, &common, &frame)
+}
+
+/// Sends a message of a flow without the initiator, and has the target stop flows that keep others waiting;
+/// returns the first answer, if there is one: of which request, and its status.
+fn send_in(world: &mut World, numbers: (u64, u64), number: u64, flow: u16) -> Option<(u64, u32)> {
+    let taken = say_message(world, numbers, number, (flow, false, 2));
     taken.expect("it is right");
     assert!(!world.relieve());
     let mut out = [0; 48];
@@ -1843,6 +1861,27 @@ fn what_only_connects_is_idle() {
     world.settle();
     assert_eq!(world.target.idle(), None);
     finish(world, 1000);
+}
+
+/// A request that cannot be breaks the protocol also if it would not be taken, and changes nothing.
+#[test]
+fn what_cannot_be_is_not_refused() {
+    let mut world = World::new(43);
+    world.model.lack = Lack::AtEnd;
+    assert!(say_message(&mut world, (1, 1), 0, (7, false, 2)).is_ok());
+    assert!(world.has_stopped());
+    let mut out = [0; 48];
+    assert_eq!(world.target.fill(&mut world.model, &mut out), 48);
+    for restarts in [false, true] {
+        let taken = say_message(&mut world, (2, 1), 0, (7, restarts, 4096));
+        assert_eq!(taken, Err(Broken::Value));
+        assert!(world.has_stopped());
+        assert_eq!(world.target.next(), 2);
+    }
+    let chunks = world.model.chunks;
+    assert_eq!(world.target.fill(&mut world.model, &mut out), 0);
+    assert!(say_message(&mut world, (2, 2), 0, (7, false, 2)).is_ok());
+    assert_eq!((world.target.next(), world.model.chunks), (3, chunks));
 }
 
 /// A request that found no room has not waited for its receiver.

@@ -85,6 +85,8 @@ pub(crate) trait Target: Sized {
     type Open;
     /// The answer to one.
     type Answer: Answer;
+    /// A request whose header is right.
+    type Checked;
     /// A request whose body is yet to come.
     type Partial;
     /// Says that a request wants its bytes, or lets them be fetched.
@@ -101,18 +103,21 @@ pub(crate) trait Target: Sized {
     /// The lane has one chunk more than this one at the most.
     fn is_own(chunk: &mut Self::Chunk);
 
-    /// Takes a header. If it is `alone`, nothing else of the lane is under way, and there is room whatever
+    /// Takes a header with what it says of the body, and checks it: nothing else is done, and no memory needed.
+    fn check(&self, request: &Request<'_>, body: usize) -> Result<Self::Checked, Broken>;
+
+    /// Begins with a request. If it is `alone`, nothing else of the lane is under way, and there is room whatever
     /// others have.
     fn begin(
         &mut self,
         id: u64,
         request: &Request<'_>,
-        body: usize,
+        checked: Self::Checked,
         alone: bool,
-    ) -> Result<Begun<Self::Partial>, Broken>;
+    ) -> Begun<Self::Partial>;
 
     /// Returns the user to whom a request is going to come, of which there is the header.
-    fn user_of(&self, request: &Request<'_>) -> User;
+    fn user_of(&self, checked: &Self::Checked) -> User;
 
     /// Returns the user to whom a request is going to come that has begun.
     fn partial_user(partial: &Self::Partial) -> User;
@@ -871,16 +876,18 @@ where
         if u32::from(flow) >= FLOWS {
             return Err(Broken::Value);
         }
+        // Also of one that is not taken.
+        let checked = target.check(request, common.body)?;
         let room = self.make_room(target);
         let goes_on = request.restarts && self.stops.go_on(flow);
-        let why = self.stops.why_not(flow, || target.user_of(request));
+        let why = self.stops.why_not(flow, || target.user_of(&checked));
         let partial = if why.is_some() {
             // It would overtake those that were not taken.
             Err(Refusal::NoRoom)
         } else {
             let alone = self.first == self.next;
             let begun = if room {
-                target.begin(common.id, request, common.body, alone)?
+                target.begin(common.id, request, checked, alone)
             } else {
                 Begun::NoMemory
             };

@@ -330,6 +330,13 @@ impl Ended {
     }
 }
 
+/// A request whose header is right.
+pub(super) struct Checked {
+    request: Request,
+    /// How many bytes of operands or data come with it, and how many to compare with.
+    bodies: (usize, usize),
+}
+
 /// A request whose data are yet to come.
 pub(super) struct Partial {
     name: Name,
@@ -570,10 +577,13 @@ impl Service {
     fn allocate(
         &mut self,
         (name, alone): (Name, bool),
-        request: Request,
+        checked: Checked,
         frame: &frame::Request<'_>,
-        (data, compare): (usize, usize),
     ) -> Result<Begun<Partial>> {
+        let Checked {
+            request,
+            bodies: (data, compare),
+        } = checked;
         let recipient = self.recipient(&request);
         let load = &self.visitor.shared.load;
         let (nic, all) = (&self.visitor.bytes, &load.bytes);
@@ -634,6 +644,7 @@ impl Service {
 impl Target for Service {
     type Open = Arc<RemoteRequest>;
     type Answer = Given;
+    type Checked = Checked;
     type Partial = Partial;
     type Start = Entry<Start>;
     type Input = Connection;
@@ -649,29 +660,32 @@ impl Target for Service {
         chunk.count = None;
     }
 
+    fn check(&self, frame: &frame::Request<'_>, body: usize) -> Result<Checked, Broken> {
+        let request = self.request(frame).ok_or(Broken::Value)?;
+        let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
+        Ok(Checked { request, bodies })
+    }
+
     fn begin(
         &mut self,
         id: u64,
         frame: &frame::Request<'_>,
-        body: usize,
+        checked: Checked,
         alone: bool,
-    ) -> Result<Begun<Partial>, Broken> {
-        let request = self.request(frame).ok_or(Broken::Value)?;
-        let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
+    ) -> Begun<Partial> {
         let name = Name {
             session: self.birth,
             number: id,
             flow: frame.flow,
             waited: frame.waited,
         };
-        let begun = self.allocate((name, alone), request, frame, bodies);
-        Ok(begun.unwrap_or(Begun::NoMemory))
+        let begun = self.allocate((name, alone), checked, frame);
+        begun.unwrap_or(Begun::NoMemory)
     }
 
-    fn user_of(&self, frame: &frame::Request<'_>) -> stops::User {
-        let request = self.request(frame)?;
+    fn user_of(&self, checked: &Checked) -> stops::User {
         let arrivals = &self.visitor.shared.config.arrivals;
-        arrivals.recipient(&request)?.number()
+        arrivals.recipient(&checked.request)?.number()
     }
 
     fn partial_user(partial: &Partial) -> stops::User {
