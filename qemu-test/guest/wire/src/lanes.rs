@@ -2798,6 +2798,50 @@ fn requests_that_were_sent_are_looked_at_in_turns() {
     assert_eq!(told, COUNT * WITHDRAW);
 }
 
+/// However many requests are under way, a turn passes some of them to find those that the target has pulled.
+#[test]
+fn requests_that_are_pulled_are_looked_for_in_turns() {
+    const COUNT: usize = 5 * STEP - 7;
+    let mut world = World::new(3);
+    let window = Window {
+        numbers: 1000,
+        flows: FLOWS,
+        eager: 1 << 20,
+    };
+    let connected = world.initiator.connected(1, window);
+    connected.expect("nothing was sent");
+    for _ in 0..COUNT {
+        world.post_one(What::Long, 10);
+    }
+    let mut out = vec![0; 100_000];
+    let posted = &mut world.posted;
+    let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+    assert_ne!(world.initiator.fill(&mut out, fresh), 0);
+    assert!(world.posted.is_empty() && !world.initiator.has_more());
+    // Where it begins to look for them, and as far from there as there is any; and then one of either kind.
+    for (ids, turns) in [(vec![1], 1), (vec![COUNT], 5), (vec![2, COUNT - 1], 5)] {
+        for &id in &ids {
+            say(&mut world, &Frame::Pull { offset: 0, len: 10 }, id as u64);
+        }
+        let mut found = Vec::new();
+        let mut last = 0;
+        for turn in 1.. {
+            let count = world.initiator.fill(&mut out, |_| None);
+            if count != 0 {
+                let (common, _) = Frame::parse(&out[..32]).expect("it is a frame");
+                found.push(common.id as usize);
+                last = turn;
+            }
+            if !world.initiator.has_more() {
+                // All were passed twice.
+                assert!(turn <= 3 * COUNT / STEP + 3, "{turn} turns");
+                break;
+            }
+        }
+        assert_eq!((found, last), (ids, turns));
+    }
+}
+
 /// How long requests have not been wanted is known: it begins anew when all have ended that were not
 /// wanted when it began, and not before, whatever breaks and whatever else is not wanted since.
 #[test]

@@ -295,6 +295,15 @@ struct Writing {
     pulled: bool,
 }
 
+/// Whether data of some requests may have been pulled, or their results have landed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Busy {
+    No,
+    Yes,
+    /// As [`Self::Yes`], but none was found since before the last request was passed.
+    Around,
+}
+
 /// How far a lane may go.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
@@ -382,8 +391,7 @@ pub(crate) struct Lane<R, F> {
     body: Option<Body>,
     /// Data of the next one from here on are sent next, of those that were pulled.
     turn: u64,
-    /// Some may have been pulled, or have landed.
-    busy: bool,
+    busy: Busy,
     /// A request is sent next, if there is one.
     request_next: bool,
     /// The next number is for a request that has come since, if there is one; else for one that is held.
@@ -394,9 +402,10 @@ pub(crate) struct Lane<R, F> {
     among_sent: Search,
     /// ... and among those that are held.
     among_held: Search,
-    /// How many may still be looked at in this turn, and how many held.
+    /// How many may still be looked at in this turn, how many held, and how many passed that are not pulled.
     looks: usize,
     holds: usize,
+    seeks: usize,
     /// How many are not wanted any more: those of this round, and those of the next one. Or the other way
     /// around, if the number of the round is odd.
     unwanted: [usize; 2],
@@ -434,7 +443,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             straight: usize::MAX,
             body: None,
             turn: 0,
-            busy: false,
+            busy: Busy::No,
             request_next: true,
             fresh_next: true,
             tells: Search::default(),
@@ -442,6 +451,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             among_held: Search::default(),
             looks: 0,
             holds: 0,
+            seeks: 0,
             unwanted: [0; 2],
             round: 0,
             joined: 0,
@@ -706,7 +716,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.flows.fill(Flow::default());
         (self.listed, self.begun) = (None, 0);
         (self.next, self.at, self.told) = (1, 1, 1);
-        (self.turn, self.busy, self.request_next) = (0, false, true);
+        (self.turn, self.busy, self.request_next) = (0, Busy::No, true);
         self.fresh_next = true;
         let over = Search::default();
         (self.tells, self.among_sent, self.among_held) = (over, over, over);
@@ -793,7 +803,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
         sent.pulled = u32::try_from(offset).map_err(|_| Broken::Value)?;
         sent.until = u32::try_from(end).map_err(|_| Broken::Value)?;
-        self.busy = true;
+        self.busy = Busy::Yes;
         Ok(())
     }
 
@@ -874,7 +884,9 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             sent.arrived = u32::try_from(body.offset).unwrap_or(u32::MAX);
             let (most, _) = sent.request.results();
             sent.landed = body.offset == most;
-            self.busy |= sent.landed;
+            if sent.landed {
+                self.busy = Busy::Yes;
+            }
         }
     }
 
@@ -887,7 +899,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         mut fresh: impl FnMut(u64) -> Option<Entry<Sent<R>>>,
     ) -> usize {
         let mut done = 0;
-        (self.looks, self.holds) = (STEP, STEP);
+        (self.looks, self.holds, self.seeks) = (STEP, STEP, STEP);
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
             if self.writing.is_none() && self.looks != 0 && !self.tells.is_over() {
                 // Before more of what they would end.
@@ -903,7 +915,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 // The caller sends it.
                 Some(writing) if self.goes_straight(writing) => None,
                 Some(writing) => self.fill_body(writing, room),
-                None if self.busy && !self.request_next => {
+                None if self.busy != Busy::No && !self.request_next => {
                     self.request_next = true;
                     match self.fill_pulled(room) {
                         Some(count) => Some(count),
@@ -929,7 +941,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     /// Returns whether [`Self::fill`] has ended its turn before it has done all for which there was room.
     pub(crate) fn has_more(&self) -> bool {
         let untold = self.looks == 0 && !self.tells.is_over();
-        untold || self.holds == 0
+        untold || self.holds == 0 || self.seeks == 0 && self.busy != Busy::No
     }
 
     /// Returns whether there is a body for [`Self::send`].
@@ -1000,44 +1012,53 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     }
 
     /// Writes that the results of a request have come, or the header of data that were pulled; each
-    /// request has its turn.
+    /// request has its turn. Passes no more of the others than may be in this turn.
     fn fill_pulled(&mut self, room: &mut [u8]) -> Option<usize> {
         let ack = self.ack();
-        if !self.busy {
+        if self.busy == Busy::No {
             return None;
         }
-        // Once from where it has come to, and once from the start.
-        for _ in 0..2 {
-            while let Some(mut sent) = self.sent.find_named(&(0, self.turn)) {
-                let id = sent.id;
-                if sent.landed {
-                    let count = Frame::Landed.write(id, ack, 0, room)?;
-                    sent.landed = false;
-                    self.told = ack;
-                    return Some(count);
+        while self.seeks != 0 {
+            let Some(mut sent) = self.sent.find_named(&(0, self.turn)) else {
+                // Once from where it has come to, and once from the start.
+                self.turn = 0;
+                self.seeks = self.seeks.saturating_sub(1);
+                if self.busy == Busy::Around {
+                    self.busy = Busy::No;
+                    return None;
                 }
-                if sent.pulled < sent.until {
-                    let len = sent.until.saturating_sub(sent.pulled).min(PIECE);
-                    let body = usize::try_from(len).ok()?;
-                    let at = u64::from(sent.pulled);
-                    let count = Frame::Data(at).write(id, ack, body, room)?;
-                    let offset = usize::try_from(sent.pulled).ok()?;
-                    sent.pulled = sent.pulled.saturating_add(len);
-                    self.writing = Some(Writing {
-                        id,
-                        offset,
-                        end: offset.saturating_add(body),
-                        pulled: true,
-                    });
-                    self.told = ack;
-                    self.turn = id.saturating_add(1);
-                    return Some(count);
-                }
-                self.turn = id.saturating_add(1);
+                self.busy = Busy::Around;
+                continue;
+            };
+            let id = sent.id;
+            if sent.landed {
+                let count = Frame::Landed.write(id, ack, 0, room)?;
+                sent.landed = false;
+                self.busy = Busy::Yes;
+                self.told = ack;
+                return Some(count);
             }
-            self.turn = 0;
+            if sent.pulled < sent.until {
+                let len = sent.until.saturating_sub(sent.pulled).min(PIECE);
+                let body = usize::try_from(len).ok()?;
+                let at = u64::from(sent.pulled);
+                let count = Frame::Data(at).write(id, ack, body, room)?;
+                let offset = usize::try_from(sent.pulled).ok()?;
+                sent.pulled = sent.pulled.saturating_add(len);
+                self.writing = Some(Writing {
+                    id,
+                    offset,
+                    end: offset.saturating_add(body),
+                    pulled: true,
+                });
+                self.busy = Busy::Yes;
+                self.told = ack;
+                self.turn = id.saturating_add(1);
+                return Some(count);
+            }
+            self.turn = id.saturating_add(1);
+            self.seeks = self.seeks.saturating_sub(1);
         }
-        self.busy = false;
         None
     }
 
