@@ -65,7 +65,8 @@ use super::{
     stream::Part,
     Pair,
     Shared,
-    EAGER, //
+    EAGER,
+    STEP, //
 };
 use crate::{
     address::{
@@ -1863,13 +1864,19 @@ impl Visitors {
 
     /// Ends those that ask a NIC for something, where nobody listens any more. May sleep.
     pub(super) fn remove(&self, nic: u32) {
-        let visitors = {
-            let mut known = self.known.lock();
-            let (visitors, count) = take_target(&mut known.visitors, nic);
-            known.count = known.count.saturating_sub(count);
-            visitors
-        };
-        Self::close_all(&visitors);
+        let mut next = Some((0, 0));
+        while let Some(from) = next {
+            let visitors = {
+                let mut known = self.known.lock();
+                let (visitors, count, rest) = take_target(&mut known.visitors, nic, from);
+                known.count = known.count.saturating_sub(count);
+                next = rest;
+                visitors
+            };
+            Self::close_all(&visitors);
+            // Others have the lock meanwhile.
+            cond_resched();
+        }
     }
 
     /// Ends all. May sleep.
@@ -1891,12 +1898,22 @@ impl Visitors {
     }
 }
 
-/// Takes out what is of associations with a target; returns that, and how much it is. May sleep.
-fn take_target<T>(tree: &mut RBTree<Pair, T>, nic: u32) -> (RBTree<Pair, T>, usize) {
+/// Looks at some associations, from one on, and takes out what is of those with a target; returns that, how much it
+/// is, and from which one on others are to be looked at, if there may be some.
+fn take_target<T>(
+    tree: &mut RBTree<Pair, T>,
+    nic: u32,
+    from: Pair,
+) -> (RBTree<Pair, T>, usize, Option<Pair>) {
     let (mut taken, mut count) = (RBTree::new(), 0usize);
-    let mut next = tree.cursor_front_mut();
-    while let Some(cursor) = next {
-        let (&(_, target), _) = cursor.current();
+    let mut rest = from;
+    let mut next = tree.cursor_lower_bound_mut(&from);
+    for _ in 0..STEP {
+        let Some(cursor) = next else {
+            return (taken, count, None);
+        };
+        let (&(source, target), _) = cursor.current();
+        rest = (source, target.saturating_add(1));
         next = if target == nic {
             // Behind the last one it goes back to the one before, which is of another target.
             let (next, node) = cursor.remove_current();
@@ -1907,9 +1924,8 @@ fn take_target<T>(tree: &mut RBTree<Pair, T>, nic: u32) -> (RBTree<Pair, T>, usi
         } else {
             cursor.move_next()
         };
-        cond_resched();
     }
-    (taken, count)
+    (taken, count, Some(rest))
 }
 
 #[kunit_tests(kfi_soft_target)]
@@ -1922,10 +1938,11 @@ mod tests {
         for &pair in pairs {
             tree.try_create_and_insert(pair, (), GFP_KERNEL)?;
         }
-        let (found, count) = take_target(&mut tree, nic);
+        let (found, count, next) = take_target(&mut tree, nic, (0, 0));
         assert!(found.keys().eq(taken));
         assert_eq!(count, taken.len());
         assert!(tree.keys().eq(rest));
+        assert_eq!(next, None);
         Ok(())
     }
 
@@ -1940,6 +1957,26 @@ mod tests {
         check(&pairs, 2, &taken, &[(1, 3), (2, 1), (4, 1)])?;
         check(&pairs[..2], 2, &taken[..1], &pairs[1..2])?;
         check(&taken, 2, &taken, &[])
+    }
+
+    #[test]
+    fn those_of_a_target_are_taken_in_turns() -> Result {
+        const COUNT: usize = 3 * STEP + 1;
+        let mut tree = RBTree::new();
+        for (source, target) in (0..).zip([2, 3].into_iter().cycle()).take(COUNT) {
+            tree.try_create_and_insert((source, target), (), GFP_KERNEL)?;
+        }
+        let (mut next, mut turns, mut taken) = (Some((0, 0)), 0, 0);
+        while let Some(from) = next {
+            let (found, count, rest) = take_target(&mut tree, 2, from);
+            assert!(count <= STEP && found.keys().all(|&(_, target)| target == 2));
+            taken += count;
+            turns += 1;
+            next = rest;
+        }
+        assert_eq!((turns, taken), (4, COUNT / 2 + 1));
+        assert!(tree.keys().all(|&(_, target)| target == 3));
+        Ok(())
     }
 
     /// Returns whether there is room where requests of a NIC have so many bytes, those to a user, and all.
