@@ -834,6 +834,13 @@ impl TcpSocket {
         unsafe { bindings::tcp_sock_set_nodelay(self.0.sk()) };
     }
 
+    /// Has pieces that do not fill a segment wait for more, for 200 ms at the most, until it is told not to: then what
+    /// has waited is sent.
+    pub fn set_cork(&self, on: bool) {
+        // SAFETY: The `sock` stays by the type invariants of `Socket`.
+        unsafe { bindings::tcp_sock_set_cork(self.0.sk(), on) };
+    }
+
     /// Asks the other side now and then whether it is still there, and breaks the connection if not.
     ///
     /// # Errors
@@ -1133,6 +1140,26 @@ mod tests {
         assert_eq!(accepted.receive(&mut tail)?, 4);
         assert!(tail.starts_with(b"tail"));
         assert_eq!(accepted.discard(9).err(), Some(EAGAIN));
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_cork_keeps_comes_without_it() -> Result {
+        let Some(listener) = listen()? else {
+            return Ok(());
+        };
+        let (socket, accepted) = connect(&listener)?;
+        for _ in 0..2 {
+            socket.set_cork(true);
+            assert_eq!(socket.send(b"some", false)?, 4);
+            assert_eq!(socket.send(b" more", true)?, 5);
+            socket.set_cork(false);
+            // Far sooner than it would come anyway, which is no part of the test.
+            until(|| available(&accepted) >= 9)?;
+            let mut text = [0; 9];
+            assert_eq!(accepted.receive(&mut text)?, 9);
+            assert!(&text == b"some more");
+        }
         Ok(())
     }
 

@@ -43,6 +43,7 @@
 
 use core::{
     marker::PhantomPinned,
+    ops::Range,
     ptr::{
         self,
         NonNull, //
@@ -206,6 +207,12 @@ impl WorkQueue {
         cpu: Option<CpuId>,
     ) -> bool {
         self.queue_delayed_on(item, 0, cpu)
+    }
+
+    /// As [`Self::queue`], to be run on another CPU than this one, if there is another one that is online.
+    #[allow(dead_code, reason = "not every module needs it")]
+    pub fn queue_elsewhere<T: WorkItem<ID>, const ID: u64>(&self, item: Arc<T>) -> bool {
+        self.queue_delayed_on(item, 0, other_cpu())
     }
 
     /// As [`Self::queue`], to be run after `delay`.
@@ -398,6 +405,16 @@ fn is_online(cpu: CpuId) -> bool {
     }
 }
 
+/// Returns the next CPU behind this one that is online.
+fn other_cpu() -> Option<CpuId> {
+    let this = CpuId::current().as_u32();
+    let first_of = |numbers: Range<u32>| {
+        let mut cpus = numbers.map_while(CpuId::from_u32);
+        cpus.find(|cpu| is_online(*cpu))
+    };
+    first_of(this.saturating_add(1)..u32::MAX).or_else(|| first_of(0..this))
+}
+
 /// An object with a [`Work`] that belongs to it.
 ///
 /// With several of them, `ID` tells them apart.
@@ -573,10 +590,13 @@ pub(crate) use new_work;
 mod tests {
     use super::super::live::count;
     use super::*;
-    use kernel::time::{
-        delay::fsleep,
-        msecs_to_jiffies,
-        Delta, //
+    use kernel::{
+        sync::new_spinlock_irq,
+        time::{
+            delay::fsleep,
+            msecs_to_jiffies,
+            Delta, //
+        }, //
     };
 
     /// Counts how often it has run.
@@ -658,6 +678,32 @@ mod tests {
     }
 
     const LONG: u32 = 1_000_000;
+
+    #[test]
+    fn runs_elsewhere() -> Result {
+        let queue = queue()?;
+        let item = Counting::new(false)?;
+        for i in 1..4 {
+            assert!(queue.queue_elsewhere::<_, 0>(item.clone()));
+            queue.flush();
+            assert_eq!(item.runs(), i);
+        }
+        queue.destroy();
+        assert!(is_alone(item));
+
+        let lock = Arc::pin_init(new_spinlock_irq!((), "work queue test"), GFP_KERNEL)?;
+        // This stays the same CPU meanwhile.
+        let _guard = lock.lock();
+        let this = CpuId::current();
+        match other_cpu() {
+            Some(other) => assert!(other != this && is_online(other)),
+            None => {
+                let mut others = (0..this.as_u32()).filter_map(CpuId::from_u32);
+                assert!(others.all(|cpu| !is_online(cpu)));
+            }
+        }
+        Ok(())
+    }
 
     #[test]
     fn runs_once_per_queueing_and_gives_its_reference_back() -> Result {

@@ -238,6 +238,19 @@ impl Shared {
         before.wrapping_add(1)
     }
 
+    /// Has the work item of a connection run soon, of which its socket tells; `is_bulk` says whether there is much to
+    /// be copied. From any context.
+    ///
+    /// This CPU carries out TCP for the bytes that have come, and has sent them, too, if the other side is in this
+    /// kernel. So copying is left to another one. Of CPUs that share a cache the kernel takes the one that it likes.
+    fn queue_told<T: WorkItem>(&self, item: Arc<T>, is_bulk: bool) {
+        if is_bulk {
+            self.queue.queue_elsewhere::<T, 0>(item);
+        } else {
+            self.queue.queue::<T, 0>(item);
+        }
+    }
+
     /// Returns the NIC of an address; none if that is not one of the fabric.
     fn nic(&self, address: &SocketAddrV4) -> Option<u32> {
         let bits = address.ip().to_bits();

@@ -47,6 +47,9 @@ pub(super) const STRAIGHT: usize = 4 << 10;
 /// straight, too.
 const FIRST: usize = 256;
 
+/// Bytes that went straight not longer ago than these milliseconds say that more of them are to be expected.
+const BULK_MILLIS: u32 = 20;
+
 /// When nothing has come for so many milliseconds, and nothing is on its way, a connection has no memory for it.
 const REST_MILLIS: u32 = 1000;
 
@@ -136,6 +139,8 @@ pub(super) struct Connection {
     end: usize,
     /// The rest of a segment may wait for more.
     corked: bool,
+    /// It does, whatever is acknowledged meanwhile.
+    held_back: bool,
     /// When something was last received.
     heard: Instant,
     /// When the other side was there, as far as is known without asking.
@@ -150,6 +155,8 @@ pub(super) struct Connection {
     unread: bool,
     /// The bytes that were last received went straight to memory.
     behind_straight: bool,
+    /// When bytes last went straight to memory, or from there.
+    straight_at: Option<Instant>,
     /// When the memory for what is sent and received was made.
     roused: Instant,
     /// Since when there has been none, while it is wanted.
@@ -184,6 +191,7 @@ impl Connection {
             start: 0,
             end: 0,
             corked: false,
+            held_back: false,
             heard: now,
             alive: now,
             timeout,
@@ -191,6 +199,7 @@ impl Connection {
             broke: false,
             unread: true,
             behind_straight: false,
+            straight_at: None,
             roused: now,
             short: None,
         })
@@ -316,13 +325,14 @@ impl Connection {
 
     /// Receives what is there; `false` if that is nothing. It has memory.
     pub(super) fn receive(&mut self) -> Result<bool, End> {
-        let few = core::mem::take(&mut self.behind_straight) && self.input.is_between();
+        let few = self.behind_straight && self.input.is_between();
         let room = self.input.room();
         let most = if few { FIRST } else { room.len() };
         let most = most.min(room.len());
         match self.socket.receive(room.get_mut(..most).unwrap_or(&mut [])) {
             Ok(0) => Err(End::Broke),
             Ok(count) => {
+                self.behind_straight = false;
                 self.input.received(count);
                 self.note_received(count);
                 // What has come since is told.
@@ -359,6 +369,7 @@ impl Connection {
                 self.input.pass(count);
                 self.note_received(count);
                 self.behind_straight = true;
+                self.straight_at = Some(self.heard);
                 count
             }
             Err(EAGAIN) => {
@@ -375,10 +386,16 @@ impl Connection {
     /// Sends bytes from a place, up to `len`, when nothing else waits; returns how many. If it broke, [`Self::check`]
     /// says so.
     pub(super) fn send_from<D>(&mut self, place: &mut Cursor<'_, D>, len: usize) -> usize {
+        if !self.held_back {
+            // Else each acknowledgement would send the rest of a segment, though more is to follow at once: one
+            // segment more for each frame.
+            self.socket.set_cork(true);
+            (self.corked, self.held_back) = (true, true);
+        }
         match place.send(&self.socket, len, true) {
             Ok(count) if count != 0 => {
-                self.corked = true;
                 self.note_moved(count);
+                self.straight_at = Some(Instant::now());
                 count
             }
             Err(EAGAIN) => 0,
@@ -418,7 +435,7 @@ impl Connection {
             match self.socket.send(bytes, more) {
                 Ok(count) => {
                     self.start = self.start.saturating_add(count);
-                    self.corked = more;
+                    self.corked = more || self.held_back;
                     self.note_moved(count);
                 }
                 Err(EAGAIN) => return Ok(false),
@@ -431,10 +448,13 @@ impl Connection {
 
     /// There is no more for now: bytes that wait for more are sent.
     pub(super) fn push(&mut self) {
-        if core::mem::take(&mut self.corked) {
+        if core::mem::take(&mut self.held_back) {
+            self.socket.set_cork(false);
+        } else if self.corked {
             // TCP does that when it is told so, again, too.
             self.socket.set_nodelay();
         }
+        self.corked = false;
     }
 
     /// Returns room for bytes that are to be sent.
@@ -491,6 +511,12 @@ impl Connection {
     /// Returns whether anything of what was sent has not come to the other side.
     pub(super) fn is_under_way(&self) -> bool {
         self.socket.unacknowledged() != 0
+    }
+
+    /// Returns whether there is much to be copied: bytes went straight to memory, or from there, not long ago.
+    pub(super) fn is_bulk(&self) -> bool {
+        self.straight_at
+            .is_some_and(|at| at.left(BULK_MILLIS).is_some())
     }
 
     /// Returns whether much of what was sent has not come to the other side.

@@ -539,6 +539,8 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
     posted: Atomic<bool>,
     /// The socket has told of something to be received, or that it has changed.
     told: Atomic<bool>,
+    /// There is much to be copied, as of the last run.
+    bulk: Atomic<bool>,
     /// The timer has rung.
     rang: Atomic<bool>,
     /// Some initiators do not want what was sent.
@@ -577,6 +579,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 inbox <- new_spinlock_irq!(inbox, "kfi_soft::Association::inbox"),
                 posted: Atomic::new(false),
                 told: Atomic::new(false),
+                bulk: Atomic::new(false),
                 rang: Atomic::new(false),
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
@@ -717,6 +720,13 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// Has the work item run soon.
     fn wake(this: &Arc<Self>) {
         this.shared.queue.queue::<Self, 0>(this.clone());
+    }
+
+    /// The socket tells of something.
+    fn wake_told(this: ArcBorrow<'_, Self>) {
+        // Relaxed: it is about time only.
+        let is_bulk = this.bulk.load(ordering::Relaxed);
+        this.shared.queue_told::<Self>(this.into(), is_bulk);
     }
 
     /// An initiator has ended its operation, or asked for the end of one that was sent out. Returns what is to
@@ -1474,11 +1484,11 @@ impl<O: Initiator + Send + Sync + 'static> SocketEvents for Association<O> {
     fn readable(this: ArcBorrow<'_, Self>) {
         // Relaxed: the work item, which is queued after that, sees it.
         this.told.store(true, ordering::Relaxed);
-        Self::wake(&this.into());
+        Self::wake_told(this);
     }
 
     fn writable(this: ArcBorrow<'_, Self>) {
-        Self::wake(&this.into());
+        Self::wake_told(this);
     }
 
     fn changed(this: ArcBorrow<'_, Self>) {
@@ -1508,6 +1518,10 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
                 }
             }
             state.collect();
+            let link = state.link.as_ref();
+            let is_bulk = link.is_some_and(|link| link.connection.is_bulk());
+            // Relaxed: as in `wake_told`.
+            this.bulk.store(is_bulk, ordering::Relaxed);
             let ended = core::mem::replace(&mut state.ended, EntryQueue::new());
             (next, ended)
         };

@@ -961,6 +961,8 @@ pub(super) struct Visitor {
     outbox: SpinLockIrq<Outbox>,
     /// The socket has told of something to be received, or that it has changed.
     told: Atomic<bool>,
+    /// There is much to be copied, as of the last run.
+    bulk: Atomic<bool>,
     /// The timer has rung.
     rang: Atomic<bool>,
     /// Since when nothing of it is under way; none if something is.
@@ -997,6 +999,7 @@ impl Visitor {
                 bytes,
                 outbox <- new_spinlock_irq!(outbox, "kfi_soft::Visitor::outbox"),
                 told: Atomic::new(false),
+                bulk: Atomic::new(false),
                 rang: Atomic::new(false),
                 quiet <- new_spinlock_irq!(Some(now), "kfi_soft::Visitor::quiet"),
                 state <- new_mutex!(
@@ -1034,6 +1037,13 @@ impl Visitor {
     /// Has the work item run soon.
     fn wake(this: &Arc<Self>) {
         this.shared.queue.queue::<Self, 0>(this.clone());
+    }
+
+    /// The socket tells of something.
+    fn wake_told(this: ArcBorrow<'_, Self>) {
+        // Relaxed: it is about time only.
+        let is_bulk = this.bulk.load(ordering::Relaxed);
+        this.shared.queue_told::<Self>(this.into(), is_bulk);
     }
 
     /// Takes a connection on which the initiator has said `HELLO`.
@@ -1327,6 +1337,9 @@ impl Visitor {
             }
         }
         this.note_quiet(&mut state);
+        let is_bulk = state.connection.as_ref().is_some_and(Connection::is_bulk);
+        // Relaxed: as in `wake_told`.
+        this.bulk.store(is_bulk, ordering::Relaxed);
         let Service {
             arrived,
             outcomes,
@@ -1662,11 +1675,11 @@ impl SocketEvents for Visitor {
     fn readable(this: ArcBorrow<'_, Self>) {
         // Relaxed: the work item, which is queued after that, sees it.
         this.told.store(true, ordering::Relaxed);
-        Self::wake(&this.into());
+        Self::wake_told(this);
     }
 
     fn writable(this: ArcBorrow<'_, Self>) {
-        Self::wake(&this.into());
+        Self::wake_told(this);
     }
 
     fn changed(this: ArcBorrow<'_, Self>) {
