@@ -2757,11 +2757,8 @@ fn what_was_not_found_is_not_sent() {
     world.check();
 }
 
-/// However many requests were sent, a turn tells of some that are not wanted any more.
-#[test]
-fn requests_that_were_sent_are_looked_at_in_turns() {
-    const COUNT: usize = 5 * STEP - 7;
-    const WITHDRAW: usize = 24;
+/// Returns an initiator that has sent so many requests whose bytes the target may pull, in one go, to `out`.
+fn with_many_sent(count: usize, out: &mut [u8]) -> World {
     let mut world = World::new(3);
     let window = Window {
         numbers: 1000,
@@ -2770,14 +2767,23 @@ fn requests_that_were_sent_are_looked_at_in_turns() {
     };
     let connected = world.initiator.connected(1, window);
     connected.expect("nothing was sent");
-    for _ in 0..COUNT {
+    for _ in 0..count {
         world.post_one(What::Long, 10);
     }
-    let mut out = vec![0; 100_000];
     let posted = &mut world.posted;
     let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
-    assert_ne!(world.initiator.fill(&mut out, fresh), 0);
+    assert_ne!(world.initiator.fill(out, fresh), 0);
     assert!(world.posted.is_empty() && !world.initiator.has_more());
+    world
+}
+
+/// However many requests were sent, a turn tells of some that are not wanted any more.
+#[test]
+fn requests_that_were_sent_are_looked_at_in_turns() {
+    const COUNT: usize = 5 * STEP - 7;
+    const WITHDRAW: usize = 24;
+    let mut out = vec![0; 100_000];
+    let mut world = with_many_sent(COUNT, &mut out);
     for operation in &world.operations {
         operation.withdrawn.set(true);
     }
@@ -2802,22 +2808,8 @@ fn requests_that_were_sent_are_looked_at_in_turns() {
 #[test]
 fn requests_that_are_pulled_are_looked_for_in_turns() {
     const COUNT: usize = 5 * STEP - 7;
-    let mut world = World::new(3);
-    let window = Window {
-        numbers: 1000,
-        flows: FLOWS,
-        eager: 1 << 20,
-    };
-    let connected = world.initiator.connected(1, window);
-    connected.expect("nothing was sent");
-    for _ in 0..COUNT {
-        world.post_one(What::Long, 10);
-    }
     let mut out = vec![0; 100_000];
-    let posted = &mut world.posted;
-    let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
-    assert_ne!(world.initiator.fill(&mut out, fresh), 0);
-    assert!(world.posted.is_empty() && !world.initiator.has_more());
+    let mut world = with_many_sent(COUNT, &mut out);
     // Where it begins to look for them, and as far from there as there is any; and then one of either kind.
     for (ids, turns) in [(vec![1], 1), (vec![COUNT], 5), (vec![2, COUNT - 1], 5)] {
         for &id in &ids {
