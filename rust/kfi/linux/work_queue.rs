@@ -194,7 +194,7 @@ impl WorkQueue {
     /// queue has been destroyed. An item that is running can be queued again; it does not run on
     /// two CPUs at once. Dropping the reference is what the caller has to be ready for.
     pub fn queue<T: WorkItem<ID>, const ID: u64>(&self, item: Arc<T>) -> bool {
-        self.queue_delayed_on(item, 0, None)
+        self.queue_delayed_on(item, 0, || None)
     }
 
     /// As [`Self::queue`], to be run on `cpu`, if there is one and it is online.
@@ -206,13 +206,13 @@ impl WorkQueue {
         item: Arc<T>,
         cpu: Option<CpuId>,
     ) -> bool {
-        self.queue_delayed_on(item, 0, cpu)
+        self.queue_delayed_on(item, 0, || cpu)
     }
 
     /// As [`Self::queue`], to be run on another CPU than this one, if there is another one that is online.
     #[allow(dead_code, reason = "not every module needs it")]
     pub fn queue_elsewhere<T: WorkItem<ID>, const ID: u64>(&self, item: Arc<T>) -> bool {
-        self.queue_delayed_on(item, 0, other_cpu())
+        self.queue_delayed_on(item, 0, other_cpu)
     }
 
     /// As [`Self::queue`], to be run after `delay`.
@@ -222,7 +222,7 @@ impl WorkQueue {
         item: Arc<T>,
         delay: Jiffies,
     ) -> bool {
-        self.queue_delayed_on(item, delay, None)
+        self.queue_delayed_on(item, delay, || None)
     }
 
     /// As [`Self::queue_delayed`], but an item that is queued and does not run yet is queued
@@ -236,15 +236,15 @@ impl WorkQueue {
         // Not mod_delayed_work(): what it returns does not tell whether the item is in the queue
         // afterwards if somebody cancels it meanwhile.
         item.work().cancel();
-        self.queue_delayed_on(item, delay, None)
+        self.queue_delayed_on(item, delay, || None)
     }
 
-    /// Queues an item.
+    /// Queues an item, if it is not queued yet, to be run on the CPU that `choose` then says, if any.
     fn queue_delayed_on<T: WorkItem<ID>, const ID: u64>(
         &self,
         item: Arc<T>,
         delay: Jiffies,
-        cpu: Option<CpuId>,
+        choose: impl FnOnce() -> Option<CpuId>,
     ) -> bool {
         if !self.enter() {
             return false;
@@ -256,16 +256,16 @@ impl WorkQueue {
         };
         // SAFETY: See `take`.
         let work = unsafe { work.as_ref() };
+        let cpu = choose().filter(|cpu| is_online(*cpu));
         // SAFETY: The queue exists, as it has a user, and keeps the code that the item runs. The item
         // is initialised and stays, as the reference of its object is given up only by the thread
         // that takes `owner` out, which the kernel will not do twice: see `Work`.
         let queued = unsafe {
             bindings::queue_delayed_work_on(
-                cpu.filter(|cpu| is_online(*cpu))
-                    .map_or(bindings::wq_misc_consts_WORK_CPU_UNBOUND, |cpu| {
-                        cpu.as_u32()
-                    })
-                    .cast_signed(),
+                cpu.map_or(bindings::wq_misc_consts_WORK_CPU_UNBOUND, |cpu| {
+                    cpu.as_u32()
+                })
+                .cast_signed(),
                 self.raw.as_ptr(),
                 work.raw.get(),
                 delay,
