@@ -502,7 +502,8 @@ impl Connection {
     }
 
     /// Returns after how many jiffies it is to be tried again to send, while something `waits` for room. That is told,
-    /// unless nothing is under way whose end would be: then there was no memory.
+    /// unless nothing is under way whose end would be: then there was no memory. The kernel may tell all the same, and at
+    /// once, as it does for programs that poll; then it is tried again before.
     pub(super) fn no_room(&self, waits: bool) -> Option<Jiffies> {
         let is_told = !waits || self.socket.unacknowledged() != 0;
         (!is_told).then(|| msecs_to_jiffies(MEMORY_LONGEST))
