@@ -1266,7 +1266,8 @@ impl Visitor {
         service.birth = state.birth;
     }
 
-    /// Notes whether something of it is under way; returns since when nothing is.
+    /// Notes whether something of it is under way, and since when nothing is; returns since when that is so on this
+    /// connection.
     ///
     /// Flows that are stopped are under way, too: the initiator may have requests that it sends again. But
     /// one that is there and has nothing else to do does that as soon as it is told that they go on, so one
@@ -1281,15 +1282,14 @@ impl Visitor {
         let idle = state.lane.idle();
         let same = state.idle.filter(|(last, _)| Some(*last) == idle);
         state.idle = idle.map(|next| same.unwrap_or_else(|| (next, Instant::now())));
-        let quiet = match self.may_go_on(state) {
-            Some(_) => None,
-            None => state.over,
-        };
+        let over = state.over.filter(|_| self.may_go_on(state).is_none());
+        // One that connects again and again has made no use of it for no less long.
+        let quiet = over.and(state.idle).map(|(_, since)| since);
         if quiet != state.quiet {
             *self.quiet.lock() = quiet;
             state.quiet = quiet;
         }
-        quiet
+        over
     }
 
     /// Returns for how long flows that are stopped, and nothing else, are under way.
