@@ -1150,11 +1150,12 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             // If that is nothing, it is told when there is room.
             return Ok(sent.is_none_or(|sent| sent != 0) || connection.may_receive());
         }
-        if !is_full {
+        let has_more = is_full || lane.has_more();
+        if !has_more {
             connection.push();
         }
         // There may be more when others have had their turn, or nothing.
-        Ok(is_full || lane.has_more() || connection.may_receive())
+        Ok(has_more || connection.may_receive())
     }
 
     /// Looks at whether a `WELCOME` is of somebody who has the secret; returns the code that is to be

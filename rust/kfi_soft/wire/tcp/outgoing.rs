@@ -916,8 +916,13 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 Some(writing) if self.goes_straight(writing) => None,
                 Some(writing) => self.fill_body(writing, room),
                 None if self.busy != Busy::No && !self.request_next => {
+                    let pulled = self.fill_pulled(room);
+                    if pulled.is_none() && self.is_seeking() {
+                        // No more requests before it is found: the target waits for it.
+                        break;
+                    }
                     self.request_next = true;
-                    match self.fill_pulled(room) {
+                    match pulled {
                         Some(count) => Some(count),
                         None => self.fill_head(room, &mut fresh),
                     }
@@ -941,7 +946,12 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     /// Returns whether [`Self::fill`] has ended its turn before it has done all for which there was room.
     pub(crate) fn has_more(&self) -> bool {
         let untold = self.looks == 0 && !self.tells.is_over();
-        untold || self.holds == 0 || self.seeks == 0 && self.busy != Busy::No
+        untold || self.holds == 0 || self.is_seeking()
+    }
+
+    /// Returns whether a turn has passed as many requests as it may, and there may be more of those that were pulled.
+    fn is_seeking(&self) -> bool {
+        self.seeks == 0 && self.busy != Busy::No
     }
 
     /// Returns whether there is a body for [`Self::send`].
