@@ -2834,6 +2834,100 @@ fn requests_that_are_pulled_are_looked_for_in_turns() {
     }
 }
 
+/// While a request is looked for that was pulled, however many turns that takes, no more than one of those that have
+/// come since is sent: an initiator that only sends these does not go on.
+#[test]
+fn requests_that_come_since_do_not_go_before_what_is_pulled() {
+    const COUNT: usize = 5 * STEP - 7;
+    let mut world = with_many_sent(COUNT, &mut vec![0; 100_000]);
+    for _ in 0..1000 - COUNT {
+        world.post_one(What::Send, 0);
+    }
+    for id in [COUNT, 1, COUNT - 1] {
+        say(&mut world, &Frame::Pull { offset: 0, len: 10 }, id as u64);
+        let mut requests = 0;
+        let mut stream = Stream::new(vec![0; MAX_HEAD]);
+        let mut is_found = false;
+        while !is_found {
+            let posted = &mut world.posted;
+            let fresh = |_| posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+            let mut out = [0; 300];
+            let count = world.initiator.fill(&mut out, fresh);
+            assert!(count != 0 || world.initiator.has_more());
+            let mut rest = &out[..count];
+            while !rest.is_empty() {
+                let len = rest.len().min(stream.room().len());
+                stream.room()[..len].copy_from_slice(&rest[..len]);
+                stream.received(len);
+                rest = &rest[len..];
+                while let Some(part) = stream.next().expect("it is a frame") {
+                    match part {
+                        Part::Head(_, Frame::Request(_)) if !is_found => requests += 1,
+                        Part::Head(common, Frame::Data(_)) => {
+                            assert_eq!(common.id, id as u64);
+                            is_found = true;
+                        }
+                        _ => (),
+                    }
+                }
+            }
+        }
+        assert!(requests <= 1, "{requests} requests before {id}");
+        while world.initiator.has_more() {
+            world.initiator.fill(&mut [0; 300], |_| None);
+        }
+    }
+    assert!(!world.posted.is_empty());
+}
+
+/// Flows of which it is to be told that they may go on, however many, keep neither a request that is to be pulled nor an
+/// answer waiting for more than one of them each.
+#[test]
+fn flows_that_are_let_go_take_turns_with_what_moves() {
+    const STOPPED: u16 = 300;
+    let mut world = World::new(23);
+    world.model.noisy = true;
+    world.model.lack = Lack::AtEnd;
+    for flow in 0..STOPPED {
+        let id = u64::from(flow) + 1;
+        say_message(&mut world, (id, id), id, (flow, false, 2)).expect("it is right");
+        let count = world.target.fill(&mut world.model, &mut [0; 48]);
+        assert_eq!(count, 48, "there is no memory for {id}");
+    }
+    world.model.lack = Lack::Never;
+    let first = u64::from(STOPPED) + 1;
+    for id in [first, first + 1] {
+        let taken = say_message(&mut world, (id, first), id, (STOPPED, false, 2));
+        taken.expect("it is right");
+    }
+    world.target.let_go(world.now);
+    world.now += 1000;
+    world.target.let_go(world.now);
+    let answered = world.model.open.remove(0);
+    world.model.reply(answered, 0);
+    let mut moving = world.model.open.remove(0);
+    (moving.what, moving.len) = (What::Long, 10);
+    world.model.started.push_back(moving);
+    let mut out = [0; 32 * 8];
+    let count = world.target.fill(&mut world.model, &mut out);
+    let mut frames = Vec::new();
+    let mut rest = &out[..count];
+    while let Some(head) = rest.get(2..4) {
+        let head = usize::from(u16::from_le_bytes([head[0], head[1]]));
+        frames.push(
+            match Frame::parse(&rest[..head]).expect("it is a frame").1 {
+                Frame::Go(_) => "go",
+                Frame::Pull { .. } => "pull",
+                Frame::Response(_) => "response",
+                frame => panic!("{frame:?}"),
+            },
+        );
+        rest = &rest[head..];
+    }
+    assert_eq!(frames[..4], ["go", "response", "go", "pull"]);
+    assert!(frames.len() > 5 && frames[4..].iter().all(|frame| *frame == "go"));
+}
+
 /// How long requests have not been wanted is known: it begins anew when all have ended that were not
 /// wanted when it began, and not before, whatever breaks and whatever else is not wanted since.
 #[test]
@@ -2973,6 +3067,37 @@ fn what_still_moves_is_no_silence() {
         assert_eq!(world.operations[0].answers.get(), 1, "{what:?}");
         assert_eq!(world.model.ends, [(1, Moved::All)], "{what:?}");
     }
+}
+
+/// When there was no room for a request, and another one becomes the oldest, it is to be looked at whether that waits
+/// for its receiver.
+#[test]
+fn the_next_one_that_is_the_oldest_is_looked_at() {
+    let mut world = World::new(21);
+    world.model.noisy = true;
+    let say = |world: &mut World, id, ack| {
+        let taken = say_message(world, (id, ack), id, (id as u16, false, 2));
+        taken.expect("it is right");
+    };
+    say(&mut world, 1, 1);
+    say(&mut world, 2, 1);
+    let moving = world.model.open.remove(0);
+    world.model.started.push_back(moving.clone());
+    world.target.fill(&mut world.model, &mut [0; 1000]);
+    world.model.lack = Lack::AtEnd;
+    say(&mut world, 3, 1);
+    world.model.lack = Lack::Never;
+    assert!(world.target.is_behind());
+    assert!(!world.relieve());
+    assert!(!world.target.is_behind(), "the oldest one moves");
+    world.model.reply(moving, 0);
+    assert_ne!(world.target.fill(&mut world.model, &mut [0; 1000]), 0);
+    say(&mut world, 4, 2);
+    assert!(world.target.is_behind());
+    assert!(!world.relieve());
+    assert!(!world.target.is_behind());
+    let left: Vec<_> = world.model.open.iter().map(|asked| asked.id).collect();
+    assert_eq!(left, [4], "the other one was taken back");
 }
 
 /// A target knows when it is the initiator's turn to say that it has read what came of its oldest request.

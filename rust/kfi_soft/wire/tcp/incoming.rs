@@ -437,6 +437,8 @@ pub(crate) struct Lane<T: Target, M, F> {
     busy: bool,
     /// An answer is sent next, if there is one.
     answer_next: bool,
+    /// That a flow may go on is said next, if one may.
+    go_next: bool,
     /// Some requests may have started, and not ended.
     moving: bool,
     /// Another number whenever bytes of one of those are moved, or asked for.
@@ -458,6 +460,8 @@ pub(crate) struct Lane<T: Target, M, F> {
     told_bare: u64,
     /// There was no room for a request, and the oldest one was not found to wait since.
     short: bool,
+    /// The oldest request when [`Self::relieve`] was called last.
+    relieved: u64,
     /// Of flows that are stopped some requests may wait for their receivers: a flow was stopped, or a request of
     /// one was taken, and they were not looked at since.
     behind: bool,
@@ -489,6 +493,7 @@ where
             turn: 0,
             busy: false,
             answer_next: true,
+            go_next: true,
             moving: false,
             progress: 0,
             brought: 0,
@@ -499,6 +504,7 @@ where
             refused: 1,
             told_bare: 1,
             short: false,
+            relieved: 0,
             behind: false,
             walked: 0,
         }
@@ -966,6 +972,7 @@ where
     /// Returns whether that could not be done now, and nobody says when it can: it is to be tried again
     /// soon.
     pub(crate) fn relieve(&mut self, target: &mut T, now: u64) -> bool {
+        self.relieved = self.first;
         let behind = self.take_back_stopped(target, now);
         // Else all that were not taken have come again, and there was room.
         self.short &= self.has_stopped();
@@ -974,9 +981,9 @@ where
     }
 
     /// Returns whether [`Self::relieve`] is to be called, as of flows that are stopped some requests may wait for their
-    /// receivers.
+    /// receivers, or another request has become the oldest while there was no room for others.
     pub(crate) fn is_behind(&self) -> bool {
-        self.behind
+        self.behind || self.short && self.relieved != self.first
     }
 
     /// Takes back what waits of flows that are stopped; returns whether some may be left.
@@ -1253,10 +1260,15 @@ where
                 continue;
             }
             if self.writing.is_none() {
-                if let Some(count) = self.fill_flows(room) {
+                let mut told = self.fill_refusal(room);
+                if told.is_none() && self.go_next {
+                    told = self.fill_go(room);
+                }
+                if let Some(count) = told {
                     done = done.saturating_add(count);
                     continue;
                 }
+                self.go_next = true;
                 self.collect(target);
                 if self.busy && !self.answer_next {
                     self.answer_next = true;
@@ -1269,7 +1281,11 @@ where
                 self.answer_next = false;
             }
             let Some(mut writing) = self.writing else {
-                let Some(count) = self.fill_moving(room) else {
+                let count = match self.fill_moving(room) {
+                    Some(count) => Some(count),
+                    None => self.fill_go(room),
+                };
+                let Some(count) = count else {
                     break;
                 };
                 done = done.saturating_add(count);
@@ -1333,8 +1349,8 @@ where
         }
     }
 
-    /// Writes that a request was not taken, or, when that was said of all, that a flow may go on.
-    fn fill_flows(&mut self, room: &mut [u8]) -> Option<usize> {
+    /// Writes that a request was not taken. No more of these come at a time than there are numbers.
+    fn fill_refusal(&mut self, room: &mut [u8]) -> Option<usize> {
         let next = self.next;
         while self.refusals != 0 && self.refused < next {
             let id = self.refused;
@@ -1357,13 +1373,21 @@ where
             }
             self.refused = id.saturating_add(1);
         }
-        let flow = self.stops.first_due()?;
+        None
+    }
+
+    /// Writes that a flow may go on, when it was said of all requests that were not taken. These and other frames take
+    /// turns: flows are told again and again, and those of one user may be more than a slow network carries.
+    fn fill_go(&mut self, room: &mut [u8]) -> Option<usize> {
+        let is_all_said = self.refusals == 0 || self.refused >= self.next;
+        let flow = self.stops.first_due().filter(|_| is_all_said)?;
         if self.says_again() {
             // An answer that is said again comes first.
             return None;
         }
-        let count = Frame::Go(flow).write(0, next, 0, room)?;
+        let count = Frame::Go(flow).write(0, self.next, 0, room)?;
         self.stops.tell();
+        self.go_next = false;
         Some(count)
     }
 
