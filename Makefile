@@ -172,8 +172,14 @@ machine:
 
 .PHONY: image
 image: quiet-modules guest $(example)
-	@mkdir -p $(out)/image/modules $(out)/image/programs
+	@mkdir -p $(out)/image/modules
 	@cp -u $(MO)/*.ko $(out)/consumer/*.ko $(out)/image/modules
+	+@$(MAKE) make-image
+
+# Of modules that are there.
+.PHONY: make-image
+make-image:
+	@mkdir -p $(out)/image/programs
 	@cp -u $(addprefix build/guest/x86_64-unknown-linux-gnu/release/,$(programs)) $(example) \
 		$(out)/image/programs
 	@qemu-test/image --output $(out)/image.gz --modules $(out)/image/modules \
@@ -411,6 +417,17 @@ mutants:
 	@scripts/setup --quiet
 	@scripts/kernel uml >/dev/null
 	@$(call tool,PYTHON,python3) qemu-test/mutants.py $(ARGS)
+
+# For it: modules without programs, and the suite with modules that are there.
+.PHONY: only-modules
+only-modules:
+	@scripts/setup --quiet
+	@scripts/kernel $(KIND) >/dev/null
+	+@$(MAKE) KDIR="$$(scripts/kernel --print $(KIND))" MO=$(out)/modules quiet-modules
+
+.PHONY: suite-of-modules
+suite-of-modules: make-image
+	@$(run) --log $(out)/test.log -- kfi-suite --jobs $(JOBS) $(ARGS)
 
 # Which lines of the modules in Rust are reached, in all of these runs together: suite, machines (two, over
 # TCP), failing (allocations, in the debug kernel, whose unit tests do not run). It tells also if tests fail,

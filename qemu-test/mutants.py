@@ -21,6 +21,9 @@ The results are written to build/mutants/results.jsonl, and a fault whose line h
 not changed is not tried again: a run that was cut off goes on where it was. --keep
 puts those that were chosen into qemu-test/mutations/results.jsonl, from which every
 run knows them.
+To build takes longer than most tests, so as many as can be are built at once (qemu-test/schemata.py), and
+the others one by one.
+
 Those of order are seldom noticed, as x86 has most of them anyway: the litmus
 tests are there for these.
 
@@ -53,6 +56,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import coverage_map
 import mutations
+import schemata
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build/mutants/results.jsonl"
@@ -60,6 +64,7 @@ KEPT = ROOT / "qemu-test/mutations/results.jsonl"
 EQUIVALENT = ROOT / "qemu-test/mutations/equivalent"
 SKIPPED = ROOT / coverage_map.SKIPPED
 CRATES = ("rust/kfabric", "rust/kfi_soft", "rust/kfi_shim")
+ROOTS = tuple(f"{crate}/{Path(crate).name}.rs" for crate in CRATES)
 
 # For the suite: what is random less often, and a limit for what hangs, many times what a test takes
 # beside a compiler.
@@ -405,23 +410,86 @@ def noticed_by(ran: mutations.Outcome, known: Set[str], may_skip: Iterable[str])
     return [name for name in (*ran.failed, *skipped) if name not in known]
 
 
+class Way(NamedTuple):
+    """How the tests run with a fault."""
+
+    # Where make runs, what it makes, and where it says so, below build.
+    tree: Path
+    how: Sequence[str]
+    log: str
+
+
+def alone(folder: Path, mutant: Mutant) -> Way:
+    """Makes the fault in a copy of its own, to be built with the tests."""
+    mutations.copy_tree(folder)
+    put(folder, mutant)
+    return Way(folder, ("test",), mutant.id)
+
+
+class Together:
+    """Modules with many faults, of which one is chosen."""
+
+    def __init__(self, left: Sequence[Mutant]) -> None:
+        self._tree = ROOT / "build/mutants/together"
+        self._numbers = dict(enumerate(left, 1))
+        programs = ("make", "guest", "build/example/kfi_user")
+        if mutations.carry_out(programs, ROOT, ROOT / "build/mutants/programs.txt", 3600):
+            raise mutations.CannotTry("no programs: see build/mutants/programs.txt")
+        log = self._tree / "build/together.txt"
+        while True:
+            mutations.copy_tree(self._tree)
+            faults = {number: schemata.Fault(*mutant[:5]) for number, mutant in self._numbers.items()}
+            there = schemata.put_all(self._tree, faults)
+            for root in ROOTS:
+                schemata.put_switch(self._tree / root)
+            if not mutations.carry_out(("make", "only-modules", "VEHICLE=uml"), self._tree, log, 3600):
+                break
+            gone = schemata.refused(
+                log.read_text(errors="replace"), {number: faults[number] for number in there}, self._tree
+            )
+            if not gone:
+                raise mutations.CannotTry(f"not built: see {log}")
+            there -= gone
+            self._numbers = {number: self._numbers[number] for number in there}
+        self._numbers = {number: self._numbers[number] for number in there}
+        mutations.say(f"{len(there)} of {len(left)} are built together")
+
+    def mutants(self) -> List[Mutant]:
+        return list(self._numbers.values())
+
+    def choose(self, folder: Path, mutant: Mutant) -> Way:
+        """Puts modules in which it is on where an image is made of them."""
+        number = next(number for number, one in self._numbers.items() if one == mutant)
+        modules = folder / "image/modules"
+        modules.mkdir(parents=True, exist_ok=True)
+        for name in ("modules", "consumer"):
+            for module in (self._tree / "build/uml" / name).glob("*.ko"):
+                (modules / module.name).write_bytes(schemata.choose(module.read_bytes(), number))
+        out = folder.relative_to(ROOT)
+        return Way(ROOT, ("suite-of-modules", f"out={out}"), f"mutants/logs/{mutant.id}")
+
+
 def attempt(
-    tree: Path, mutant: Mutant, known: Set[str], may_skip: Iterable[str], limit: float
+    mutant: Mutant,
+    prepare: Callable[[Path, Mutant], Way],
+    folder: Path,
+    known: Set[str],
+    may_skip: Iterable[str],
+    limit: float,
 ) -> Found:
-    """Builds it and runs the tests. Failures that are known do not count."""
+    """Runs the tests with it. Failures that are known do not count."""
     start = time.monotonic()
-    mutations.copy_tree(tree)
-    put(tree, mutant)
+    way = prepare(folder, mutant)
     outcome, by = "survived", ""
     try:
         words = words_until_noticed(areas_of(mutant.path), known)
-        ran = mutations.run("uml", words, mutant.id, limit, tree)
+        ran = mutations.run("uml", words, way.log, limit, way.tree, way.how)
         if noticed := noticed_by(ran, known, may_skip):
             outcome, by = "caught", mutations.names_of(noticed)
         elif not ran.passed:
             raise mutations.CannotTry(f"{mutant.id}: no test was run")
     except (mutations.OutOfTime, mutations.NoResult) as error:
-        said = (tree / f"build/{mutant.id}.txt").read_text(errors="replace")
+        said = (way.tree / f"build/{way.log}.txt").read_text(errors="replace")
         of_run = re.findall(r"^run: .*", said, re.M)
         if len(of_run) == 1 and MACHINE.fullmatch(of_run[0]):
             # It was built, as the machine was begun.
@@ -480,6 +548,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--keep", action="store_true", help="put what was found into qemu-test/mutations/results.jsonl")
     add("--again", action="store_true", help="try those that have survived once more")
     add("--no-baseline", action="store_true", help="do not run the tests without a fault first")
+    add("--alone", action="store_true", help="build each by itself")
     add("--jobs", type=int, default=1, metavar="N", help="machines at a time: %(default)s")
     add("--ignore", action="append", default=[], metavar="TEST", help="fails anyway")
     add("--survivors", type=int, default=0, metavar="N", help="so many may survive: %(default)s")
@@ -531,11 +600,11 @@ def main(arguments: Sequence[str]) -> int:
             # A machine that is slow hangs no more than that of the baseline did.
             limit = max(limit, 2 * seconds)
 
-        def try_one(mutant: Mutant) -> None:
+        def try_one(mutant: Mutant, prepare: Callable[[Path, Mutant], Way]) -> None:
             nonlocal untried
             tree = trees.get()
             try:
-                one = attempt(tree, mutant, known, may_skip, limit)
+                one = attempt(mutant, prepare, tree, known, may_skip, limit)
             except mutations.CannotTry as error:
                 mutations.say(f"NOT TRIED {mutant.id} {error}")
                 with lock:
@@ -550,10 +619,17 @@ def main(arguments: Sequence[str]) -> int:
                 by = f" by {one.by}" if one.by else ""
                 mutations.say(f"{one.outcome:<9} {one.id} {one.path}:{one.line} ({one.rule}, {one.seconds} s){by}")
 
+        ways: List[Tuple[List[Mutant], Callable[[Path, Mutant], Way]]] = []
+        if left and not options.alone:
+            together = Together(left)
+            ways.append((together.mutants(), together.choose))
+            left = [mutant for mutant in left if mutant not in set(together.mutants())]
+        ways.append((left, alone))
         with ThreadPoolExecutor(options.jobs) as pool:
             try:
-                for _ in pool.map(try_one, left):
-                    pass
+                for some, prepare in ways:
+                    for _ in pool.map(try_one, some, [prepare] * len(some)):
+                        pass
             except BaseException:
                 mutations.RUNS.stop()
                 raise

@@ -220,23 +220,34 @@ OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KIND", "APPEND")
 
 
 def run(
-    vehicle: str, arguments: str, name: str, limit: float, tree: Path = COPY
+    vehicle: str,
+    arguments: str,
+    name: str,
+    limit: float,
+    tree: Path = COPY,
+    how: Sequence[str] = ("test",),
 ) -> Outcome:
-    command = ["make", "test", f"VEHICLE={vehicle}", f"ARGS={arguments}", f"TIMEOUT={limit:.0f}"]
-    environment = {key: value for key, value in os.environ.items() if key not in OF_MAKE}
-    # Building comes on top.
+    command = ["make", *how, f"VEHICLE={vehicle}", f"ARGS={arguments}", f"TIMEOUT={limit:.0f}"]
     log = tree / f"build/{name}.txt"
+    # Building comes on top.
+    carry_out(command, tree, log, limit + 1800)
+    return judge(log.read_text(errors="replace"), name)
+
+
+def carry_out(command: Sequence[str], tree: Path, log: Path, limit: float) -> int:
+    """A make, with what it says in a file; returns its status."""
+    environment = {key: value for key, value in os.environ.items() if key not in OF_MAKE}
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w") as out:
         with RUNS.start(
             command, cwd=tree, env=environment, stdout=out, stderr=subprocess.STDOUT
         ) as process:
             try:
-                process.wait(timeout=limit + 1800)
+                status = process.wait(timeout=limit)
             except subprocess.TimeoutExpired as error:
-                raise OutOfTime(f"{name}: no end") from error
+                raise OutOfTime(f"{log.stem}: no end") from error
     RUNS.check()
-    return judge(log.read_text(errors="replace"), name)
+    return status
 
 
 def arguments_for(mutations: Sequence[Mutation]) -> str:

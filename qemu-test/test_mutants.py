@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import coverage_map
 import mutants
 import mutations
+import schemata
 from mutants import Found, Mutant
 
 CODE = """
@@ -193,7 +194,7 @@ class Trying(unittest.TestCase):
         good = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
         self.script = f"if grep -q 'a >= b' rust/*/*.rs; then {with_fault}; else {without or good}; fi"
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            status = mutants.main(["--rule", "comparison", *options])
+            status = mutants.main(["--rule", "comparison", "--alone", *options])
         return status, said.getvalue()
 
     def test_outcomes(self) -> None:
@@ -242,6 +243,58 @@ class Trying(unittest.TestCase):
         ):
             with self.subTest(script), self.assertRaises(mutations.CannotTry):
                 self.run_it("exit 1", without=script)
+
+    def run_together(self, build: str, suite: str) -> "tuple[int, str]":
+        """Two faults, with what is done to build them and then with each."""
+        (self.root / "rust/kfabric/info.rs").write_text("    if a < b {\n    if c == d {\n")
+        self.script = "echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped; exit 1"
+        (self.root / "Makefile").write_text(
+            f"guest build/example/kfi_user:\n\t@\nsuite-of-modules:\n\t@{suite}\n"
+        )
+        roots = ("rust/kfabric/info.rs",)
+
+        def copy(tree: Path) -> None:
+            self.copy(tree)
+            with open(tree / "Makefile", "a") as out:
+                out.write(f"only-modules:\n\t@{build}\n")
+
+        with unittest.mock.patch.object(mutants, "ROOTS", roots), unittest.mock.patch.object(
+            mutations, "copy_tree", copy
+        ), contextlib.redirect_stdout(io.StringIO()) as said:
+            status = mutants.main(["--rule", "comparison", "--no-baseline"])
+        return status, said.getvalue()
+
+    def test_together(self) -> None:
+        mark = schemata.MARK.decode()
+        build = f"mkdir -p build/uml/modules && printf '{mark}0000' >build/uml/modules/a.ko"
+        begin = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; "
+        # One of the two is noticed.
+        suite = begin + (
+            "if grep -q \"$$(printf 'fault:\\001')\" $(out)/image/modules/a.ko; then "
+            "echo not ok 1 a/b; echo 0 passed, 1 failed, 0 skipped; "
+            "else echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped; fi"
+        )
+        status, said = self.run_together(build, suite)
+        self.assertIn("2 of 2 are built together", said)
+        self.assertIn("\ncaught ", said)
+        self.assertIn("\nsurvived ", said)
+        self.assertEqual(status, 1)
+
+    def test_what_cannot_be_built_together_is_built_alone(self) -> None:
+        # The second line makes an error until it has no switch any more.
+        build = (
+            "if sed -n 2p rust/kfabric/info.rs | grep -q is_on; then "
+            "printf 'error[E0015]: no\\n  --> rust/kfabric/info.rs:2:4\\n'; exit 1; fi"
+        )
+        good = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
+        status, said = self.run_together(build, good)
+        self.assertIn("1 of 2 are built together", said)
+        self.assertEqual(said.count("\nsurvived "), 2)
+        self.assertEqual(status, 1)
+
+    def test_together_no_error_of_theirs(self) -> None:
+        with self.assertRaises(mutations.CannotTry):
+            self.run_together("exit 1", "exit 1")
 
     def test_interrupted(self) -> None:
         def stop() -> None:
