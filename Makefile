@@ -418,7 +418,14 @@ mutants:
 	@scripts/kernel uml >/dev/null
 	@$(call tool,PYTHON,python3) qemu-test/mutants.py $(ARGS)
 
-# For it: modules without programs, and the suite with modules that are there.
+# For it: modules without programs, the suite with modules that are there, and the tests of what is compiled for
+# user space, too.
+.PHONY: test-host
+test-host:
+	@cd qemu-test/guest && $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) \
+		CARGO_TARGET_DIR=$(top)/build/guest-check \
+		$(call tool,CARGO,cargo) test --quiet --locked --package $(PACKAGE)
+
 .PHONY: only-modules
 only-modules:
 	@scripts/setup --quiet

@@ -9,7 +9,7 @@ Each rule changes one place of the Rust of kfabric, kfi_soft or kfi_shim, outsid
 of unit tests: a comparison is turned, a number is one too high, a statement or a
 flag is left out, a function returns at once, a branch is always or never taken,
 an order is weakened. The tests of the areas that could notice run in user-mode
-Linux. A fault is
+Linux, and then those in user space of code that is compiled for it, too. A fault is
 
     caught      if a test fails or finds nothing to test, the kernel complains, or the
                 machine hangs
@@ -103,6 +103,13 @@ AREAS: Tuple[Tuple[str, str], ...] = (
     (r"kfi_shim/(session|object|turns|estimate|queues)", "session/ buffer/ users/ attacker/ close/ load/ hostile/"),
     (r"kfi_shim/wait_fd", "waitfd/ users/ attacker/"),
     (r"kfi_shim", EVERYTHING + " session/ buffer/ endpoint/ tagged/ atomic/ hostile/ info/ users/"),
+)
+
+
+# What is compiled for user space, too, and the package with its tests there.
+HOST: Tuple[Tuple[str, str], ...] = (
+    (r"kfi_soft/(attention|grown|trigger/(due_queue|pending_table|threshold))\b", "kfi-engine"),
+    (r"kfi_soft/(share|wire/tcp/(frame|incoming|outgoing|retry|stops|stream))\.rs", "kfi-wire"),
 )
 
 
@@ -290,6 +297,10 @@ def choose(mutants: Sequence[Mutant], seed: int, count: int) -> List[Mutant]:
     return chosen
 
 
+def package_of(path: str) -> str:
+    return next((package for pattern, package in HOST if re.search(pattern, path)), "")
+
+
 def areas_of(path: str) -> str:
     return next(areas for pattern, areas in AREAS if re.search(pattern, path))
 
@@ -311,6 +322,8 @@ class Found:
     outcome: str
     by: str = ""
     seconds: int = 0
+    # The tests in user space ran as well.
+    host: bool = False
 
 
 def read_found(text: str) -> Dict[str, Found]:
@@ -429,19 +442,24 @@ def alone(folder: Path, mutant: Mutant) -> Way:
 class Together:
     """Modules with many faults, of which one is chosen."""
 
-    def __init__(self, left: Sequence[Mutant]) -> None:
+    def __init__(self, chosen: Sequence[Mutant]) -> None:
         self._tree = ROOT / "build/mutants/together"
-        self._numbers = dict(enumerate(left, 1))
+        # So that nothing is built again when a run goes on, they are those of all that were chosen, less
+        # those that were refused before.
+        refused = ROOT / "build/mutants/refused"
+        known = set(read_if_there(refused).split())
+        self._numbers = {n: one for n, one in enumerate(chosen, 1) if one.id not in known}
         programs = ("make", "guest", "build/example/kfi_user")
         if mutations.carry_out(programs, ROOT, ROOT / "build/mutants/programs.txt", 3600):
             raise mutations.CannotTry("no programs: see build/mutants/programs.txt")
         log = self._tree / "build/together.txt"
         while True:
-            mutations.copy_tree(self._tree)
             faults = {number: schemata.Fault(*mutant[:5]) for number, mutant in self._numbers.items()}
-            there = schemata.put_all(self._tree, faults)
-            for root in ROOTS:
-                schemata.put_switch(self._tree / root)
+            with schemata.times_kept(self._tree, {*ROOTS, *(one.path for one in faults.values())}):
+                mutations.copy_tree(self._tree)
+                there = schemata.put_all(self._tree, faults)
+                for root in ROOTS:
+                    schemata.put_switch(self._tree / root)
             if not mutations.carry_out(("make", "only-modules", "VEHICLE=uml"), self._tree, log, 3600):
                 break
             gone = schemata.refused(
@@ -449,10 +467,12 @@ class Together:
             )
             if not gone:
                 raise mutations.CannotTry(f"not built: see {log}")
+            with open(refused, "a") as out:
+                out.writelines(f"{self._numbers[number].id}\n" for number in sorted(gone))
             there -= gone
             self._numbers = {number: self._numbers[number] for number in there}
         self._numbers = {number: self._numbers[number] for number in there}
-        mutations.say(f"{len(there)} of {len(left)} are built together")
+        mutations.say(f"{len(there)} of {len(chosen)} are built together")
 
     def mutants(self) -> List[Mutant]:
         return list(self._numbers.values())
@@ -501,6 +521,31 @@ def attempt(
             raise
     seconds = round(time.monotonic() - start)
     return Found(mutant.id, *mutant, outcome=outcome, by=by, seconds=seconds)
+
+
+# Of cargo test: the tests that failed, or that it did not end.
+FAILED_ON_HOST = re.compile(r"^failures:\n((?:    \S+\n)+)", re.M)
+
+
+def ask_host(mutant: Mutant, one: Found, limit: float) -> Found:
+    """Runs the tests in user space of one that has survived the others."""
+    start = time.monotonic()
+    folder = ROOT / "build/mutants/host"
+    way = alone(folder, mutant)
+    log = folder / f"build/{way.log}.txt"
+    package = package_of(mutant.path)
+    outcome, by = one.outcome, ""
+    try:
+        if mutations.carry_out(("make", "test-host", f"PACKAGE={package}"), folder, log, limit):
+            failed = FAILED_ON_HOST.search(log.read_text(errors="replace"))
+            if not failed:
+                raise mutations.CannotTry(f"{mutant.id}: see {log}")
+            names = [f"{package} {name}" for name in failed[1].split()]
+            outcome, by = "caught", mutations.names_of(names)
+    except mutations.OutOfTime:
+        outcome, by = "caught", f"{package}, the time limit"
+    seconds = one.seconds + round(time.monotonic() - start)
+    return replace(one, outcome=outcome, by=by, seconds=seconds, host=True)
 
 
 def report(found: Iterable[Found], equivalent: Dict[str, str]) -> Iterator[str]:
@@ -612,6 +657,9 @@ def main(arguments: Sequence[str]) -> int:
                 return
             finally:
                 trees.put(tree)
+            note(one)
+
+        def note(one: Found) -> None:
             with lock:
                 found[one.id] = one
                 with open(RESULTS, "a") as results:
@@ -621,9 +669,10 @@ def main(arguments: Sequence[str]) -> int:
 
         ways: List[Tuple[List[Mutant], Callable[[Path, Mutant], Way]]] = []
         if left and not options.alone:
-            together = Together(left)
-            ways.append((together.mutants(), together.choose))
-            left = [mutant for mutant in left if mutant not in set(together.mutants())]
+            together = Together(chosen)
+            built = set(together.mutants())
+            ways.append(([mutant for mutant in left if mutant in built], together.choose))
+            left = [mutant for mutant in left if mutant not in built]
         ways.append((left, alone))
         with ThreadPoolExecutor(options.jobs) as pool:
             try:
@@ -633,6 +682,14 @@ def main(arguments: Sequence[str]) -> int:
             except BaseException:
                 mutations.RUNS.stop()
                 raise
+        for mutant in chosen:
+            one = found.get(mutant.id)
+            if one and one.outcome == "survived" and not one.host and package_of(mutant.path):
+                try:
+                    note(ask_host(mutant, one, 3 * limit))
+                except mutations.CannotTry as error:
+                    mutations.say(f"NOT TRIED {mutant.id} {error}")
+                    untried += 1
     if options.keep:
         KEPT.write_text("".join(f"{line}\n" for line in kept(chosen, found)))
     here = {mutant.id for mutant in chosen}

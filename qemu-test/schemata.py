@@ -17,9 +17,11 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import contextlib
+import os
 import re
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Set, Tuple
 
 # In front of the number of the fault that is on.
 MARK = b"kfi-test: fault:"
@@ -240,6 +242,19 @@ def put_all(tree: Path, faults: Dict[int, Fault]) -> Set[int]:
             there.add(number)
         (tree / path).write_text("".join(lines))
     return there
+
+
+@contextlib.contextmanager
+def times_kept(tree: Path, paths: Set[str]) -> Iterator[None]:
+    """Files that are the same afterwards keep their time."""
+    before = {}
+    for path in paths:
+        if (tree / path).exists():
+            before[path] = ((tree / path).read_bytes(), (tree / path).stat().st_mtime_ns)
+    yield
+    for path, (content, time) in before.items():
+        if (tree / path).read_bytes() == content:
+            os.utime(tree / path, ns=(time, time))
 
 
 def put_switch(root: Path) -> None:

@@ -244,6 +244,33 @@ class Trying(unittest.TestCase):
             with self.subTest(script), self.assertRaises(mutations.CannotTry):
                 self.run_it("exit 1", without=script)
 
+    def test_in_user_space(self) -> None:
+        good = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
+        failing = "printf 'failures:\\n\\n---- a::b\\n\\nfailures:\\n    a::b\\n    a::c\\n'; exit 1"
+        copy = self.copy
+        for host, last, status in (
+            ("true", "survived", 1),
+            (failing, "caught", 0),
+            ("echo 'error[E0308]: no'; exit 1", "NOT TRIED", 2),
+        ):
+
+            def copy_both(tree: Path, host: str = host) -> None:
+                copy(tree)
+                with open(tree / "Makefile", "a") as out:
+                    out.write(f"test-host:\n\t@{host}\n")
+
+            with self.subTest(last), unittest.mock.patch.object(
+                mutants, "HOST", (("kfabric", "kfi-x"),)
+            ), unittest.mock.patch.object(mutations, "copy_tree", copy_both):
+                found, said = self.run_it(good)
+                words = [line.split(" ")[0] for line in said.splitlines()]
+                self.assertEqual(words.count("survived"), 2 if last == "survived" else 1)
+                self.assertIn(f"\n{last} ", said)
+                self.assertEqual(found, status)
+                if last == "caught":
+                    self.assertIn("by kfi-x a::b, kfi-x a::c", said)
+                mutants.RESULTS.unlink()
+
     def run_together(self, build: str, suite: str) -> "tuple[int, str]":
         """Two faults, with what is done to build them and then with each."""
         (self.root / "rust/kfabric/info.rs").write_text("    if a < b {\n    if c == d {\n")
