@@ -75,7 +75,7 @@ EVERYTHING = "cntr/ control/ wait/ waitfd/ waitset/ pollset/ trywait/ queue/ tri
 AREAS: Tuple[Tuple[str, str], ...] = (
     (
         r"kfi_soft/(attention|counter|grown|trigger|poll_set|wait_set)",
-        "cntr/ wait/ waitset/ pollset/ trywait/ trigger/ deferred/ control-work/ model/ module/consumer",
+        "cntr/ wait/ waitset/ pollset/ trywait/ trigger/ deferred/ control-work/ model/ trace/ module/consumer",
     ),
     (r"kfi_soft/queue", "queue/ wait/ waitset/ trywait/ message/ module/consumer module/transfer"),
     (
@@ -102,7 +102,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
     (r"kfabric", "info/ session/ tool/ module/"),
     (r"kfi_shim/(session|object|turns|estimate|queues)", "session/ buffer/ users/ attacker/ close/ load/ hostile/"),
     (r"kfi_shim/wait_fd", "waitfd/ users/ attacker/"),
-    (r"kfi_shim", EVERYTHING + " session/ buffer/ endpoint/ tagged/ atomic/ hostile/ info/ users/"),
+    (r"kfi_shim", EVERYTHING + " session/ buffer/ endpoint/ tagged/ atomic/ hostile/ info/ users/ attacker/"),
 )
 
 

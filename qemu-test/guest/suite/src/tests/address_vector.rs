@@ -6,16 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use kfi::{bits, uapi, AddressVector, AvAttr, AvType, Caps, EpInfo, EqAttr, EventQueue, KfiErrno};
+use rustix::io::Errno;
+use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{needs, End, Setup};
 use crate::env::Env;
+use crate::raw::{self, BAD_ADDRESSES};
 use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
     "av" parallel;
     "insert-lookup-remove" ["kfi_domain.h"] insert_lookup_remove;
+    "nothing-without-places" ["kfi_shim.h"] nothing_without_places;
     "tables-count-from-zero" ["kfi_domain.h"] tables;
     "names-of-nodes" ["kfi_domain.h"] names_of_nodes;
     "texts" ["kfi_domain.h"] texts;
@@ -42,6 +46,32 @@ fn open(rig: &Rig, av_type: AvType, count: usize) -> Result<(AddressVector, Vec<
         ends.push(end);
     }
     Ok((av, ends))
+}
+
+/// Where addresses or errors cannot be told, nothing is inserted.
+fn nothing_without_places(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (av, ends) = open(&rig, AvType::TABLE, 1)?;
+    for address in BAD_ADDRESSES.into_iter().filter(|address| *address != 0) {
+        for (kfi_addrs, errors) in [(address, 0), (0, address), (address, address)] {
+            let mut insert = uapi::kfi_shim_av_insert {
+                av: av.handle(),
+                addr_len: ends[0].name.len() as u32,
+                addr: ends[0].name.as_ptr() as u64,
+                count: 1,
+                flags: bits::SYNC_ERR,
+                kfi_addrs,
+                errors,
+                ..FromZeros::new_zeroed()
+            };
+            let argument = insert.as_mut_bytes();
+            let errno = raw::bytes(&rig.session, uapi::KFI_REQUEST_AV_INSERT, argument);
+            check_eq!(errno, Err(Errno::FAULT), "{kfi_addrs:#x} {errors:#x}");
+        }
+    }
+    check_eq!(av.insert(&ends[0].name)?, 0, "it is the first one");
+    drop((av, ends));
+    rig.close()
 }
 
 fn insert_lookup_remove(env: &Env) -> Outcome {

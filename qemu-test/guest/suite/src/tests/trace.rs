@@ -17,6 +17,7 @@ tests! {
     "trace";
     "events-of-the-core" ["kfabric.h"] events_of_the_core;
     "events-of-triggers" ["R-TRIG-13"] events_of_triggers;
+    "flushed" ["R-CTL-3"] flushed;
     "spent-by-drainers" ["R-DWQ-31"] spent_by_drainers;
     "spent-by-those-who-complete" ["R-DWQ-31"] spent_by_completers;
     "debugfs-of-the-core" ["kfabric.h"] debugfs_of_the_core;
@@ -140,6 +141,36 @@ fn events_of_triggers(env: &Env) -> Outcome {
     check_eq!(fired.count(), 1, "what has fired");
     drop((pair, counter, memory));
     Ok(())
+}
+
+/// A flush tells how many operations it has taken out.
+fn flushed(env: &Env) -> Outcome {
+    let tracing = Tracing::new("kfi_soft/kfi_soft_flush")?;
+    let rig = Rig::new(env)?;
+    if rig.info.entries()[0].fabric_attr.prov_name == "kcxi" {
+        return Err(Stop::Skip("another name".to_owned()));
+    }
+    needs(&rig.info.entries()[0], Caps::TRIGGER)?;
+    let (triggers, target) = ([rig.counter()?, rig.counter()?], rig.counter()?);
+    for count in [0, 1, 7] {
+        let mut ids = Vec::new();
+        for trigger in &triggers {
+            for _ in 0..count {
+                ids.push(rig.domain.queue_work(&Work::add(&target, 1, trigger, 5))?);
+            }
+        }
+        rig.domain.flush_work(Some(&triggers[0]))?;
+        rig.domain.flush_work(None)?;
+        let lines = tracing.lines()?;
+        let told = lines.iter().map(|line| told(line, "entries"));
+        check_eq!(told.collect::<Result<Vec<_>, _>>()?, [count, count]);
+        for id in ids {
+            rig.session.release_work(id)?;
+        }
+    }
+    check_eq!(target.read()?, 0);
+    drop((triggers, target));
+    rig.close()
 }
 
 /// Returns a number that a line tells by a name.

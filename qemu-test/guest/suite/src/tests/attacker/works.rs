@@ -69,6 +69,31 @@ pub(super) fn queued_twice(env: &Env) -> Outcome {
     rig.session.release_work(id)?;
     expect_os(rig.session.release_work(id), Errno::BADF)?;
 
+    // Its domain need not be named, but may not be another one; and it has the flags with which it was made.
+    let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
+    rig.domain.cancel_work(id, 0)?;
+    let other = rig.fabric.domain(&rig.info, 0)?;
+    for (domain, flags, errno) in [
+        (rig.domain.handle(), 0, None),
+        (other.handle(), 0, Some(Errno::INVAL)),
+        (0, uapi::KFI_SHIM_WORK_PREPARE, Some(Errno::INVAL)),
+    ] {
+        let mut argument = uapi::kfi_shim_work {
+            id,
+            domain,
+            flags,
+            ..FromZeros::new_zeroed()
+        };
+        let queued = rig.session.ioctl(request::QUEUE_WORK, &mut argument);
+        check_eq!(queued.err(), errno);
+        match errno {
+            None => rig.domain.cancel_work(id, 0)?,
+            Some(_) => expect_fabric(rig.domain.cancel_work(id, 0), KfiErrno::ENOENT)?,
+        }
+    }
+    rig.session.release_work(id)?;
+    drop(other);
+
     let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
     rig.session.requeue_work(id)?;
     trigger.add(5)?;

@@ -111,10 +111,13 @@ pub(super) fn transfers(env: &Env) -> Outcome {
         argument[size + 3] = 1;
         let longer = raw::resized(number, size + 8);
         form.fail(session, longer, &mut argument, Errno::TOOBIG)?;
+        // Before the object is looked for: else it would be the object that is refused.
         for &reserved in form.reserved() {
-            let mut argument = form.about(1);
-            write_u32(&mut argument, reserved, 0x100);
-            form.fail(session, number, &mut argument, Errno::INVAL)?;
+            for handle in NO_HANDLES {
+                let mut argument = form.about(handle);
+                write_u32(&mut argument, reserved, 0x100);
+                form.fail(session, number, &mut argument, Errno::INVAL)?;
+            }
         }
         for address in BAD_ADDRESSES {
             let result = raw::bad_address(session, number, address);
