@@ -205,6 +205,90 @@ free:
 	kfi_freeinfo(copy);
 }
 
+/* All numbers that the parts of an entry have, but for lengths of what is copied as well. */
+#define EACH_NUMBER(X) \
+	X(tx_attr, caps) \
+	X(tx_attr, mode) \
+	X(tx_attr, op_flags) \
+	X(tx_attr, msg_order) \
+	X(tx_attr, comp_order) \
+	X(tx_attr, inject_size) \
+	X(tx_attr, size) \
+	X(tx_attr, iov_limit) \
+	X(tx_attr, rma_iov_limit) \
+	X(tx_attr, tclass) \
+	X(rx_attr, caps) \
+	X(rx_attr, mode) \
+	X(rx_attr, op_flags) \
+	X(rx_attr, msg_order) \
+	X(rx_attr, comp_order) \
+	X(rx_attr, total_buffered_recv) \
+	X(rx_attr, size) \
+	X(rx_attr, iov_limit) \
+	X(ep_attr, type) \
+	X(ep_attr, protocol) \
+	X(ep_attr, protocol_version) \
+	X(ep_attr, max_msg_size) \
+	X(ep_attr, msg_prefix_size) \
+	X(ep_attr, max_order_raw_size) \
+	X(ep_attr, max_order_war_size) \
+	X(ep_attr, max_order_waw_size) \
+	X(ep_attr, mem_tag_format) \
+	X(ep_attr, tx_ctx_cnt) \
+	X(ep_attr, rx_ctx_cnt) \
+	X(domain_attr, threading) \
+	X(domain_attr, control_progress) \
+	X(domain_attr, data_progress) \
+	X(domain_attr, resource_mgmt) \
+	X(domain_attr, av_type) \
+	X(domain_attr, mr_mode) \
+	X(domain_attr, mr_key_size) \
+	X(domain_attr, cq_data_size) \
+	X(domain_attr, cq_cnt) \
+	X(domain_attr, ep_cnt) \
+	X(domain_attr, tx_ctx_cnt) \
+	X(domain_attr, rx_ctx_cnt) \
+	X(domain_attr, max_ep_tx_ctx) \
+	X(domain_attr, max_ep_rx_ctx) \
+	X(domain_attr, max_ep_stx_ctx) \
+	X(domain_attr, max_ep_srx_ctx) \
+	X(domain_attr, cntr_cnt) \
+	X(domain_attr, mr_iov_limit) \
+	X(domain_attr, caps) \
+	X(domain_attr, mode) \
+	X(domain_attr, max_err_data) \
+	X(domain_attr, mr_cnt) \
+	X(domain_attr, tclass) \
+	X(fabric_attr, prov_version) \
+	X(fabric_attr, api_version)
+
+static void copy_all_numbers(struct test *t)
+{
+	struct kfi_info *info = kfi_dupinfo(t->info), *copy;
+	unsigned int number = 0;
+
+	if (!expect_true(t, info))
+		return;
+	info->caps = ++number;
+	info->mode = ++number;
+	info->addr_format = ++number;
+#define SET(part, member) info->part->member = ++number;
+	EACH_NUMBER(SET)
+#undef SET
+	copy = kfi_dupinfo(info);
+	if (expect_true(t, copy)) {
+		number = 0;
+		expect(t, copy->caps, ++number);
+		expect(t, copy->mode, ++number);
+		expect(t, copy->addr_format, ++number);
+#define EXPECT(part, member) expect(t, copy->part->member, ++number);
+		EACH_NUMBER(EXPECT)
+#undef EXPECT
+	}
+	kfi_freeinfo(info);
+	kfi_freeinfo(copy);
+}
+
 static void error_texts(struct test *t)
 {
 	expect_true(t, kfi_strerror(KFI_EAVAIL));
@@ -625,6 +709,7 @@ const struct test_case info_tests[] = {
 	{ "info/copy", "", copy },
 	{ "info/copy-nothing", "", copy_nothing },
 	{ "info/copy-everything", "", copy_everything },
+	{ "info/copy-all-numbers", "", copy_all_numbers },
 	{ "info/free-nothing", "", free_nothing },
 	{ "info/error-texts", "", error_texts },
 	{ "info/open-objects", "", open_objects },

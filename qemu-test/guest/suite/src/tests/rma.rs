@@ -7,6 +7,7 @@ use kfi::{
     Operation, Query,
 };
 use rand::RngExt;
+use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{
@@ -14,7 +15,7 @@ use crate::ends::{
     Pair, Setup,
 };
 use crate::env::Env;
-use crate::rig::{expect_busy, expect_fabric, Rig};
+use crate::rig::{expect_busy, expect_fabric, expect_os, Rig};
 use crate::tests::module::PROVIDER;
 use crate::{check, check_eq, tests};
 
@@ -550,6 +551,13 @@ fn regions_bad_arguments(env: &Env) -> Outcome {
         let pieces: Vec<_> = (0..=limit).map(|i| memory.part(i, 1)).collect();
         expect_fabric(rig.domain.register(&pieces, &good), KfiErrno::EINVAL)?;
         rig.domain.register(&pieces[1..], &good)?;
+    }
+    // kfi_mr_reg() takes one piece.
+    let plain = good.form(Form::PLAIN);
+    check_eq!(register(&plain)?.key()?, 1);
+    for count in [0, 2] {
+        let pieces: Vec<_> = (0..count).map(|i| memory.part(i, 1)).collect();
+        expect_os(rig.domain.register(&pieces, &plain), Errno::INVAL)?;
     }
     // Nothing is left of all that.
     drop(memory);
