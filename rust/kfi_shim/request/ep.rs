@@ -319,7 +319,7 @@ pub(super) fn getpeer(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
 /// Reads a request about connections.
 fn cm_request(argument: Argument) -> Result<KBox<abi::Cm>> {
     let request = KBox::new(argument.read_for_update::<abi::Cm>()?, GFP_KERNEL_ACCOUNT)?;
-    if request.reserved != 0 || usize::try_from(request.param_len)? > request.param.len() {
+    if request.reserved != 0 {
         return Err(EINVAL);
     }
     Ok(request)

@@ -240,6 +240,38 @@ fn fabrics_are_proved_little_endian() {
     assert_eq!(fabric.bytes(), [0, 0, 16, 10, 0x2f, 0x1d, 0, 0]);
 }
 
+/// A key may be no longer than is said, even if all of it is there.
+#[test]
+fn long_keys_are_refused() {
+    let request = Request {
+        kind: Kind::Message,
+        from: 1,
+        to: 2,
+        context: 0,
+        named: false,
+        flow: 0,
+        key: &KEY,
+        tag: 0,
+        data: None,
+        len: 0,
+        offset: 0,
+        ranges: Ranges::NONE,
+        eager: true,
+        restarts: false,
+        waited: 0,
+    };
+    let mut bytes = vec![0; MAX_HEAD];
+    let len = request.write(1, 1, 0, std::iter::empty(), &mut bytes);
+    let len = len.expect("there is room");
+    // A header may be longer than what is known of it.
+    bytes[2..4].copy_from_slice(&((len + 8) as u16).to_le_bytes());
+    bytes.truncate(len + 8);
+    let (_, frame) = Frame::parse(&bytes).expect("it is right");
+    assert!(matches!(frame, Frame::Request(read) if read.key == KEY));
+    bytes[36..38].copy_from_slice(&(MAX_KEY as u16 + 1).to_le_bytes());
+    assert_eq!(Frame::parse(&bytes).err(), Some(Broken::Value));
+}
+
 proptest! {
     #![proptest_config(config())]
 
