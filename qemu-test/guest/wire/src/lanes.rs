@@ -798,6 +798,8 @@ impl World {
             taken.pop_front().map(|next| Entry::new(Sent::new(next)))
         };
         let mut count = self.initiator.fill(&mut out, fresh);
+        // Else it would go on looking for what has been pulled, and there is none.
+        assert!(self.initiator.len() != 0 || !self.initiator.has_more());
         for next in taken {
             self.initiator.keep(Entry::new(Sent::new(next)));
         }
@@ -2880,6 +2882,26 @@ fn requests_that_come_since_do_not_go_before_what_is_pulled() {
     assert!(!world.posted.is_empty());
 }
 
+/// Requests whose results have come and that were answered meanwhile are not looked for: others go at once.
+#[test]
+fn requests_go_when_nothing_is_wanted() {
+    const COUNT: usize = 5 * STEP;
+    let mut world = with_many_sent(COUNT, &mut vec![0; 100_000]);
+    for id in 1..=COUNT / 2 {
+        say(&mut world, &Frame::Pull { offset: 0, len: 10 }, id as u64);
+        let response = Response {
+            status: 7,
+            len: 0,
+            waited: 0,
+        };
+        say(&mut world, &Frame::Response(response), id as u64);
+        world.post_one(What::Send, 0);
+        world.post_one(What::Send, 0);
+        assert_eq!(fill(&mut world, 1000).len(), 2, "after {id}");
+        assert!(!world.initiator.has_more());
+    }
+}
+
 /// Flows of which it is to be told that they may go on, however many, keep neither a request that is to be pulled nor an
 /// answer waiting for more than one of them each.
 #[test]
@@ -3082,7 +3104,7 @@ fn the_next_one_that_is_the_oldest_is_looked_at() {
     say(&mut world, 1, 1);
     say(&mut world, 2, 1);
     let moving = world.model.open.remove(0);
-    world.model.started.push_back(moving.clone());
+    world.model.started.push_back(moving);
     world.target.fill(&mut world.model, &mut [0; 1000]);
     world.model.lack = Lack::AtEnd;
     say(&mut world, 3, 1);

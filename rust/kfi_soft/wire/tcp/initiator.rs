@@ -1150,12 +1150,11 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             // If that is nothing, it is told when there is room.
             return Ok(sent.is_none_or(|sent| sent != 0) || connection.may_receive());
         }
-        let has_more = is_full || lane.has_more();
-        if !has_more {
+        if !is_full {
             connection.push();
         }
         // There may be more when others have had their turn, or nothing.
-        Ok(has_more || connection.may_receive())
+        Ok(is_full || lane.has_more() || connection.may_receive())
     }
 
     /// Looks at whether a `WELCOME` is of somebody who has the secret; returns the code that is to be

@@ -189,6 +189,11 @@ impl<R> Named for Sent<R> {
 }
 
 impl<R> Sent<R> {
+    /// Returns whether its results have come, which is to be said, or the target has pulled data that are to be sent.
+    fn is_wanted(&self) -> bool {
+        self.landed || self.pulled < self.until
+    }
+
     /// The target says that it has waited for so many milliseconds, and has not taken it. Those that it was
     /// there for another reason do not count, so it is the target that knows. Nor do those from now on, unless
     /// it is its receiver that it waits for: then they are since `kept`.
@@ -295,15 +300,6 @@ struct Writing {
     pulled: bool,
 }
 
-/// Whether data of some requests may have been pulled, or their results have landed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Busy {
-    No,
-    Yes,
-    /// As [`Self::Yes`], but none was found since before the last request was passed.
-    Around,
-}
-
 /// How far a lane may go.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
@@ -391,7 +387,8 @@ pub(crate) struct Lane<R, F> {
     body: Option<Body>,
     /// Data of the next one from here on are sent next, of those that were pulled.
     turn: u64,
-    busy: Busy,
+    /// How many of those that were sent are [`Sent::is_wanted`].
+    wanted: usize,
     /// A request is sent next, if there is one.
     request_next: bool,
     /// The next number is for a request that has come since, if there is one; else for one that is held.
@@ -443,7 +440,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             straight: usize::MAX,
             body: None,
             turn: 0,
-            busy: Busy::No,
+            wanted: 0,
             request_next: true,
             fresh_next: true,
             tells: Search::default(),
@@ -615,8 +612,16 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.parting = self.parting.wrapping_add(1);
     }
 
+    /// One of the requests that were sent was [`Sent::is_wanted`] before, and is now.
+    fn note_wanted(wanted: &mut usize, before: bool, now: bool) {
+        *wanted = wanted
+            .saturating_add(usize::from(now))
+            .saturating_sub(usize::from(before));
+    }
+
     /// A request that had a number is over.
     fn end(&mut self, entry: Entry<Sent<R>>) {
+        Self::note_wanted(&mut self.wanted, entry.is_wanted(), false);
         if let Some(round) = entry.unwanted {
             if round == self.round {
                 self.note_parting();
@@ -688,6 +693,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             (sent.pulled, sent.until) = (0, 0);
             from = sent.id.saturating_add(1);
         }
+        self.wanted = 0;
         Ok(())
     }
 
@@ -716,7 +722,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.flows.fill(Flow::default());
         (self.listed, self.begun) = (None, 0);
         (self.next, self.at, self.told) = (1, 1, 1);
-        (self.turn, self.busy, self.request_next) = (0, Busy::No, true);
+        (self.turn, self.wanted, self.request_next) = (0, 0, true);
         self.fresh_next = true;
         let over = Search::default();
         (self.tells, self.among_sent, self.among_held) = (over, over, over);
@@ -801,9 +807,11 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         if end > sent.request.data() || sent.pulled != sent.until {
             return Err(Broken::Value);
         }
-        sent.pulled = u32::try_from(offset).map_err(|_| Broken::Value)?;
-        sent.until = u32::try_from(end).map_err(|_| Broken::Value)?;
-        self.busy = Busy::Yes;
+        let offset = u32::try_from(offset).map_err(|_| Broken::Value)?;
+        let end = u32::try_from(end).map_err(|_| Broken::Value)?;
+        let before = sent.is_wanted();
+        (sent.pulled, sent.until) = (offset, end);
+        Self::note_wanted(&mut self.wanted, before, sent.is_wanted());
         Ok(())
     }
 
@@ -842,8 +850,10 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             let id = sent.id;
             if self.writing.is_some_and(|writing| writing.id == id) {
                 // Its memory is used until the frame is out.
+                let before = sent.is_wanted();
                 sent.answered = true;
                 sent.pulled = sent.until;
+                Self::note_wanted(&mut self.wanted, before, sent.is_wanted());
             } else {
                 let entry = sent.take();
                 self.end(entry);
@@ -883,10 +893,9 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         } else if last {
             sent.arrived = u32::try_from(body.offset).unwrap_or(u32::MAX);
             let (most, _) = sent.request.results();
+            let before = sent.is_wanted();
             sent.landed = body.offset == most;
-            if sent.landed {
-                self.busy = Busy::Yes;
-            }
+            Self::note_wanted(&mut self.wanted, before, sent.is_wanted());
         }
     }
 
@@ -915,7 +924,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 // The caller sends it.
                 Some(writing) if self.goes_straight(writing) => None,
                 Some(writing) => self.fill_body(writing, room),
-                None if self.busy != Busy::No && !self.request_next => {
+                None if self.wanted != 0 && !self.request_next => {
                     let pulled = self.fill_pulled(room);
                     if pulled.is_none() && self.is_seeking() {
                         // No more requests before it is found: the target waits for it.
@@ -951,7 +960,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
 
     /// Returns whether a turn has passed as many requests as it may, and there may be more of those that were pulled.
     fn is_seeking(&self) -> bool {
-        self.seeks == 0 && self.busy != Busy::No
+        self.seeks == 0 && self.wanted != 0
     }
 
     /// Returns whether there is a body for [`Self::send`].
@@ -1025,26 +1034,18 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     /// request has its turn. Passes no more of the others than may be in this turn.
     fn fill_pulled(&mut self, room: &mut [u8]) -> Option<usize> {
         let ack = self.ack();
-        if self.busy == Busy::No {
-            return None;
-        }
-        while self.seeks != 0 {
+        while self.seeks != 0 && self.wanted != 0 {
             let Some(mut sent) = self.sent.find_named(&(0, self.turn)) else {
-                // Once from where it has come to, and once from the start.
+                // It is one of those before.
                 self.turn = 0;
                 self.seeks = self.seeks.saturating_sub(1);
-                if self.busy == Busy::Around {
-                    self.busy = Busy::No;
-                    return None;
-                }
-                self.busy = Busy::Around;
                 continue;
             };
             let id = sent.id;
             if sent.landed {
                 let count = Frame::Landed.write(id, ack, 0, room)?;
                 sent.landed = false;
-                self.busy = Busy::Yes;
+                Self::note_wanted(&mut self.wanted, true, sent.is_wanted());
                 self.told = ack;
                 return Some(count);
             }
@@ -1055,13 +1056,13 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
                 let count = Frame::Data(at).write(id, ack, body, room)?;
                 let offset = usize::try_from(sent.pulled).ok()?;
                 sent.pulled = sent.pulled.saturating_add(len);
+                Self::note_wanted(&mut self.wanted, true, sent.is_wanted());
                 self.writing = Some(Writing {
                     id,
                     offset,
                     end: offset.saturating_add(body),
                     pulled: true,
                 });
-                self.busy = Busy::Yes;
                 self.told = ack;
                 self.turn = id.saturating_add(1);
                 return Some(count);
@@ -1247,6 +1248,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     /// The target has not taken a request.
     fn hold_back(&mut self, mut entry: Entry<Sent<R>>) {
         let number = entry.flow;
+        Self::note_wanted(&mut self.wanted, entry.is_wanted(), false);
         (entry.pulled, entry.until, entry.arrived) = (0, 0, 0);
         (entry.withdrawn, entry.landed) = (false, false);
         if let Some(flow) = self.flow(number).filter(|flow| flow.is_open()) {

@@ -850,6 +850,8 @@ struct State {
     over: Option<Instant>,
     /// Since when they have, on whichever connections, and the first number that was not read then.
     idle: Option<(u64, Instant)>,
+    /// That number, and when there was a connection first since then: from then on the association counts as quiet.
+    rested: Option<(u64, Instant)>,
     /// When [`Lane::look`] was called last, or nothing moved.
     looked: Instant,
     /// The last value of [`Lane::progress`], and when that was new, or nothing was owed.
@@ -1012,6 +1014,7 @@ impl Visitor {
                         down: now,
                         over: None,
                         idle: None,
+                        rested: None,
                         progress: (0, now),
                         looked: now,
                         unacknowledged: Unacknowledged::new(None, 0),
@@ -1147,6 +1150,10 @@ impl Visitor {
                 state.connection = Some(connection);
                 // From now on.
                 (state.over, state.untold) = (None, None);
+                if let Some((next, _)) = state.idle {
+                    let renewed = state.rested.is_some_and(|(last, _)| last == next);
+                    state.rested = (!renewed).then(|| (next, Instant::now())).or(state.rested);
+                }
                 if state.lane.gives_time() {
                     state.unacknowledged = Unacknowledged::new(None, 0);
                 }
@@ -1283,8 +1290,10 @@ impl Visitor {
         let same = state.idle.filter(|(last, _)| Some(*last) == idle);
         state.idle = idle.map(|next| same.unwrap_or_else(|| (next, Instant::now())));
         let over = state.over.filter(|_| self.may_go_on(state).is_none());
-        // One that connects again and again has made no use of it for no less long.
-        let quiet = over.and(state.idle).map(|(_, since)| since);
+        // One that has connected to send something is not in front of all others; one that connects again and
+        // again, and does not, has still made no use of it.
+        let rested = state.rested.filter(|(last, _)| Some(*last) == idle);
+        let quiet = over.and(rested.or(state.idle)).map(|(_, since)| since);
         if quiet != state.quiet {
             *self.quiet.lock() = quiet;
             state.quiet = quiet;
