@@ -98,7 +98,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
     (r"kfi_soft/(info|personality|provider|devices|limits)", "info/ sizes/ module/ tool/"),
     (r"kfi_soft/(debugfs|abi_trace)", "tool/ trace/"),
     (r"kfi_soft", EVERYTHING + " close/ info/ lifetime/"),
-    (r"kfabric/(tostr|strerror|abi/text)", "info/ tool/ queue/ module/mock-providers"),
+    (r"kfabric/(tostr|strerror|abi/text)", "info/ tool/ queue/ module/mock-providers module/consumer"),
     (r"kfabric", "info/ session/ tool/ module/"),
     (r"kfi_shim/(session|object|turns|estimate|queues)", "session/ buffer/ users/ attacker/ close/ load/ hostile/"),
     (r"kfi_shim/wait_fd", "waitfd/ users/ attacker/"),
