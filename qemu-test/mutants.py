@@ -61,6 +61,10 @@ import schemata
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build/mutants/results.jsonl"
 KEPT = ROOT / "qemu-test/mutations/results.jsonl"
+KEPT_HEAD = (
+    "# SPDX-License-Identifier: GPL-2.0",
+    "# What faults of qemu-test/mutants.py have come to: see qemu-test/mutations.md.",
+)
 EQUIVALENT = ROOT / "qemu-test/mutations/equivalent"
 SKIPPED = ROOT / coverage_map.SKIPPED
 CRATES = ("rust/kfabric", "rust/kfi_soft", "rust/kfi_shim")
@@ -330,7 +334,7 @@ def read_found(text: str) -> Dict[str, Found]:
     """The last word of each."""
     found: Dict[str, Found] = {}
     for line in text.splitlines():
-        # The last line may have been cut off.
+        # The last line may have been cut off, and the first ones say what it is.
         try:
             one = Found(**json.loads(line))
         except (ValueError, TypeError):
@@ -691,7 +695,7 @@ def main(arguments: Sequence[str]) -> int:
                     mutations.say(f"NOT TRIED {mutant.id} {error}")
                     untried += 1
     if options.keep:
-        KEPT.write_text("".join(f"{line}\n" for line in kept(chosen, found)))
+        KEPT.write_text("".join(f"{line}\n" for line in (*KEPT_HEAD, *kept(chosen, found))))
     here = {mutant.id for mutant in chosen}
     of_these = [one for one in found.values() if one.id in here]
     for line in report(of_these, equivalent):

@@ -118,7 +118,7 @@ class Choice(unittest.TestCase):
         one = mutants.Mutant("f", 3, "number", "1", "2")
         found = {one.id: mutants.Found(one.id, *one, outcome="caught")}
         other = mutants.Mutant("f", 1, "number", "4", "5")
-        lines = list(mutants.kept([one._replace(line=9), other], found))
+        lines = [*mutants.KEPT_HEAD, *mutants.kept([one._replace(line=9), other], found)]
         self.assertEqual([kept.line for kept in mutants.read_found("\n".join(lines)).values()], [9])
 
     def test_ids(self) -> None:
