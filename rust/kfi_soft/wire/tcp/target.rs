@@ -1150,9 +1150,9 @@ impl Visitor {
                 state.connection = Some(connection);
                 // From now on.
                 (state.over, state.untold) = (None, None);
-                if let Some((next, _)) = state.idle {
-                    let renewed = state.rested.is_some_and(|(last, _)| last == next);
-                    state.rested = (!renewed).then(|| (next, Instant::now())).or(state.rested);
+                if let Some(next) = state.lane.idle() {
+                    let same = state.rested.filter(|(last, _)| *last == next);
+                    state.rested = same.or_else(|| Some((next, Instant::now())));
                 }
                 if state.lane.gives_time() {
                     state.unacknowledged = Unacknowledged::new(None, 0);
@@ -1292,8 +1292,11 @@ impl Visitor {
         let over = state.over.filter(|_| self.may_go_on(state).is_none());
         // One that has connected to send something is not in front of all others; one that connects again and
         // again, and does not, has still made no use of it.
-        let rested = state.rested.filter(|(last, _)| Some(*last) == idle);
-        let quiet = over.and(rested.or(state.idle)).map(|(_, since)| since);
+        // What was noted goes with its number: another session counts from the first one, too.
+        state.rested = state.rested.filter(|(last, _)| Some(*last) == idle);
+        let quiet = over
+            .and(state.rested.or(state.idle))
+            .map(|(_, since)| since);
         if quiet != state.quiet {
             *self.quiet.lock() = quiet;
             state.quiet = quiet;
