@@ -112,6 +112,7 @@ use waiting::{
 mod alarm;
 mod connection;
 mod frame;
+mod idle;
 mod incoming;
 mod initiator;
 mod listener;
@@ -605,6 +606,15 @@ impl<O: Initiator + Send + Sync + 'static> Associations<O> {
         ControlFlow::Continue(())
     }
 
+    /// Takes an association out that was `seen` not to be used, if nobody has used it since.
+    fn take_unused(&mut self, pair: Pair, seen: Quiet) -> Option<KnownNode<O>> {
+        let quiet = self.known.get(&pair)?.quiet()?;
+        if quiet.since != seen.since {
+            return None;
+        }
+        self.take_quiet(pair)
+    }
+
     /// Takes an association out, if nobody uses it.
     fn take_quiet(&mut self, pair: Pair) -> Option<KnownNode<O>> {
         self.known.get(&pair)?.quiet()?;
@@ -725,21 +735,31 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
     /// long; returns whether there are others.
     fn sweep(&self) -> bool {
         let long = self.shared.config.peer_timeout.saturating_mul(QUIET_TIMES);
-        let over = |_, quiet: Quiet| !quiet.connected || quiet.since.left(long).is_none();
+        self.forget(|_, quiet| !quiet.connected || quiet.since.left(long).is_none());
+        let associations = self.associations.lock();
+        associations.count != 0 && !associations.closed
+    }
+
+    /// Forgets the associations that nobody uses of which `over` says so; returns whether there was one.
+    fn forget(&self, mut over: impl FnMut(Pair, Quiet) -> bool) -> bool {
         let mut next = (0, 0);
+        let mut any = false;
         loop {
-            let forgotten = {
+            let (looked, forgotten) = {
                 let mut associations = self.associations.lock();
-                match associations.look(&mut next, over) {
+                let looked = associations.look(&mut next, &mut over);
+                let forgotten = match looked {
                     ControlFlow::Break(Some(pair)) => associations.take_quiet(pair),
-                    ControlFlow::Break(None) => {
-                        return associations.count != 0 && !associations.closed;
-                    }
-                    ControlFlow::Continue(()) => None,
-                }
+                    _ => None,
+                };
+                (looked, forgotten)
             };
+            any |= forgotten.is_some();
             // Without the lock.
             close(forgotten);
+            if let ControlFlow::Break(None) = looked {
+                return any;
+            }
             cond_resched();
         }
     }
@@ -765,9 +785,9 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         }
     }
 
-    /// Forgets an association that nobody uses, for a user of whose others so many never had a connection: one
-    /// that never had any, of whatever user, or else, if these are few, one that had; of each, that which
-    /// nobody has used for longest. Returns whether there is one.
+    /// Forgets associations that nobody uses, for a user of whose others so many never had a connection: all that
+    /// have none now, or else one, that which nobody has used for longest; if these are not few, only one that
+    /// never had any. Returns whether there are some.
     fn make_place(&self, unreached: usize) -> bool {
         let few = unreached < FEW_UNREACHED;
         let now = self.shared.now();
@@ -781,26 +801,21 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             // So those that are to be refused keep nobody waiting, however many they are.
             return false;
         }
-        let mut next = (0, 0);
         let mut best: Option<(Pair, Quiet)> = None;
         let rank = |quiet: &Quiet| (!quiet.reached, quiet.since.age());
-        let mut note = |pair, quiet: Quiet| {
+        let any = self.forget(|pair, quiet| {
             if best.is_none_or(|(_, other)| rank(&quiet) > rank(&other)) {
                 best = Some((pair, quiet));
             }
-            false
-        };
-        while self
-            .associations
-            .lock()
-            .look(&mut next, &mut note)
-            .is_continue()
-        {
-            cond_resched();
+            // All of these at once: to look at all others for each would take long.
+            !quiet.connected
+        });
+        if any {
+            return true;
         }
         let is_none = best.is_none();
         let best = best.filter(|(_, quiet)| few || !quiet.reached);
-        let Some((pair, _)) = best else {
+        let Some((pair, quiet)) = best else {
             let mut associations = self.associations.lock();
             associations.all_used = Some(now);
             if is_none {
@@ -808,8 +823,8 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             }
             return false;
         };
-        // If somebody has begun to use it meanwhile, there is another one, or there is none.
-        let taken = self.associations.lock().take_quiet(pair);
+        // If somebody has used it meanwhile, there is another one, or there is none.
+        let taken = self.associations.lock().take_unused(pair, quiet);
         close(taken);
         true
     }

@@ -657,6 +657,7 @@ impl World {
     /// The connection breaks, and there is another one.
     fn connect(&mut self) {
         self.initiator.disconnected();
+        self.target.disconnected();
         self.end_answered();
         self.there.clear();
         self.back.clear();
@@ -1853,6 +1854,8 @@ fn what_only_connects_is_idle() {
     }
     assert!(!world.target.is_over());
     assert_eq!(world.target.idle(), Some(2), "half of one has come");
+    world.target.disconnected();
+    assert!(world.has_stopped() && world.target.is_over());
     for _ in 0..3 {
         world.connect();
         assert!(world.has_stopped() && world.target.is_over());
@@ -1863,6 +1866,30 @@ fn what_only_connects_is_idle() {
     world.settle();
     assert_eq!(world.target.idle(), None);
     finish(world, 1000);
+}
+
+/// The number by which it is told whether requests have come is no other one in a session that asks for nothing,
+/// and goes on where that before has ended.
+#[test]
+fn sessions_go_on_counting_what_was_asked() {
+    let mut world = World::new(44);
+    for _ in 0..2 {
+        world.target.end_session(|_, _| ());
+        assert_eq!(world.target.idle(), Some(1));
+    }
+    world.post_one(What::Send, 10);
+    world.settle();
+    let asked = world.model.open.remove(0);
+    world.model.reply(asked, 0);
+    world.settle();
+    assert_eq!(world.target.idle(), Some(2));
+    world.target.end_session(|_, _| ());
+    assert_eq!(world.target.idle(), Some(2));
+    let taken = say_message(&mut world, (1, 1), 1, (7, false, 0));
+    assert!(taken.is_ok());
+    assert_eq!(world.target.idle(), None);
+    world.target.end_session(|_, _| ());
+    assert_eq!(world.target.idle(), Some(3));
 }
 
 /// A request that cannot be breaks the protocol also if it would not be taken, and changes nothing.

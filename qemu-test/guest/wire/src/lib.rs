@@ -9,6 +9,10 @@
 mod frame;
 
 #[cfg(test)]
+#[path = "../../../../rust/kfi_soft/wire/tcp/idle.rs"]
+mod idle;
+
+#[cfg(test)]
 #[expect(dead_code, reason = "the kernel uses more")]
 #[path = "../../../../rust/kfi_soft/wire/tcp/incoming.rs"]
 mod incoming;
@@ -40,6 +44,8 @@ mod wire {
     pub(crate) mod awaits;
 }
 
+#[cfg(test)]
+mod idleness;
 #[cfg(test)]
 mod kfi;
 #[cfg(test)]

@@ -419,6 +419,8 @@ pub(crate) struct Lane<T: Target, M, F> {
     first: u64,
     /// The next one that was not read.
     next: u64,
+    /// How many were read in all sessions, and one more.
+    asked: u64,
     /// How many are open.
     open: usize,
     /// Answers of before this connection are sent again, from this number on ...
@@ -483,6 +485,7 @@ where
             spare: None,
             first: 1,
             next: 1,
+            asked: 1,
             open: 0,
             again: 1,
             until: 1,
@@ -584,10 +587,10 @@ where
         self.first == self.next && self.reading.is_none()
     }
 
-    /// Returns the first number that was not read, if all requests that were are over: another one whenever some
-    /// have come since. One that has begun to come changes nothing: it may never be there.
+    /// Returns a number if all requests that were read are over: another one whenever some have come since, of
+    /// whichever session. One that has begun to come changes nothing: it may never be there.
     pub(crate) fn idle(&self) -> Option<u64> {
-        (self.first == self.next).then_some(self.next)
+        (self.first == self.next).then_some(self.asked)
     }
 
     /// Returns whether the initiator may need more time to say that it has read the oldest answer, as there is a
@@ -710,9 +713,20 @@ where
                 .all(|id| !matches!(self.slot(id).as_deref(), Some(Some(Slot::Open(..)))))
     }
 
+    /// The connection is over: what was half read comes again on the next one, if it comes at all.
+    pub(crate) fn disconnected(&mut self) {
+        if let Some(Reading::Request(_, _, coming)) = self.reading.take() {
+            if coming.goes_on {
+                // It has not.
+                self.stops.stop_short(coming.flow, None);
+            }
+        }
+    }
+
     /// A connection begins, of an initiator to which all below `ack` are over.
     pub(crate) fn connected(&mut self, ack: u64) -> Result<(), Broken> {
-        let reading = self.reading.take();
+        // As one that was there before may be given up.
+        self.disconnected();
         self.writing = None;
         self.fetching = None;
         if ack < self.first {
@@ -723,12 +737,6 @@ where
         (self.again, self.until) = (self.first, self.next);
         self.note_unread();
         self.stops.tell_again();
-        if let Some(Reading::Request(_, _, coming)) = reading {
-            if coming.goes_on {
-                // It has not: that request comes again.
-                self.stops.stop_short(coming.flow, None);
-            }
-        }
         // Requests that have no slot were not taken.
         let numbers = self.next.saturating_sub(self.first);
         self.refusals = usize::try_from(numbers).unwrap_or(usize::MAX);
@@ -915,8 +923,7 @@ where
 
     /// The next request is there, all of it.
     fn arrive(&mut self, target: &mut T, partial: T::Partial, coming: Coming) {
-        let id = self.next;
-        self.next = id.saturating_add(1);
+        let id = self.number_next();
         // The slot was made with its header.
         let open = match self.slot(id) {
             Some(_) => target.arrive(partial),
@@ -944,9 +951,16 @@ where
 
     /// The next request is there, all of it, and is not taken.
     fn refuse(&mut self, refusal: Refusal) {
+        let id = self.number_next();
+        self.note_refused(id, refusal);
+    }
+
+    /// Returns the number of the next request, which is there, all of it.
+    fn number_next(&mut self) -> u64 {
         let id = self.next;
         self.next = id.saturating_add(1);
-        self.note_refused(id, refusal);
+        self.asked = self.asked.wrapping_add(1);
+        id
     }
 
     /// Notes that the last request was not taken. Without a slot no more is known of it: then its flow is

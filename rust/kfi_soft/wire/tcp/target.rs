@@ -50,6 +50,7 @@ use super::{
         Kind,
         MAX_OTHER, //
     },
+    idle::Idle,
     incoming::{
         self,
         Begun,
@@ -846,12 +847,11 @@ struct State {
     connection: Option<Connection>,
     /// When the initiator was last heard of, if there is none.
     down: Instant,
-    /// Since when all requests that were read have been over, on this connection; none if they are not.
+    /// Since when all requests that were read have been over, and none has begun to come, on this connection; none
+    /// if they are not.
     over: Option<Instant>,
-    /// Since when they have, on whichever connections, and the first number that was not read then.
-    idle: Option<(u64, Instant)>,
-    /// That number, and when there was a connection first since then: from then on the association counts as quiet.
-    rested: Option<(u64, Instant)>,
+    /// Since when they have, on whichever connections.
+    idle: Idle<Instant>,
     /// When [`Lane::look`] was called last, or nothing moved.
     looked: Instant,
     /// The last value of [`Lane::progress`], and when that was new, or nothing was owed.
@@ -1013,8 +1013,7 @@ impl Visitor {
                         connection: None,
                         down: now,
                         over: None,
-                        idle: None,
-                        rested: None,
+                        idle: Idle::new(now),
                         progress: (0, now),
                         looked: now,
                         unacknowledged: Unacknowledged::new(None, 0),
@@ -1150,10 +1149,8 @@ impl Visitor {
                 state.connection = Some(connection);
                 // From now on.
                 (state.over, state.untold) = (None, None);
-                if let Some(next) = state.lane.idle() {
-                    let same = state.rested.filter(|(last, _)| *last == next);
-                    state.rested = same.or_else(|| Some((next, Instant::now())));
-                }
+                state.idle.note(state.lane.idle(), Instant::now);
+                state.idle.note_connection(Instant::now);
                 if state.lane.gives_time() {
                     state.unacknowledged = Unacknowledged::new(None, 0);
                 }
@@ -1286,17 +1283,9 @@ impl Visitor {
         }
         let over = state.over.take().filter(|_| is_over);
         state.over = is_over.then(|| over.unwrap_or_else(Instant::now));
-        let idle = state.lane.idle();
-        let same = state.idle.filter(|(last, _)| Some(*last) == idle);
-        state.idle = idle.map(|next| same.unwrap_or_else(|| (next, Instant::now())));
+        state.idle.note(state.lane.idle(), Instant::now);
         let over = state.over.filter(|_| self.may_go_on(state).is_none());
-        // One that has connected to send something is not in front of all others; one that connects again and
-        // again, and does not, has still made no use of it.
-        // What was noted goes with its number: another session counts from the first one, too.
-        state.rested = state.rested.filter(|(last, _)| Some(*last) == idle);
-        let quiet = over
-            .and(state.rested.or(state.idle))
-            .map(|(_, since)| since);
+        let quiet = over.and(state.idle.quiet_since());
         if quiet != state.quiet {
             *self.quiet.lock() = quiet;
             state.quiet = quiet;
@@ -1306,8 +1295,8 @@ impl Visitor {
 
     /// Returns for how long flows that are stopped, and nothing else, are under way.
     fn may_go_on(&self, state: &State) -> Option<Jiffies> {
-        let (_, idle) = state.idle.filter(|_| state.lane.has_stopped())?;
-        idle.left(self.shared.config.peer_timeout)
+        let since = state.idle.since().filter(|_| state.lane.has_stopped())?;
+        since.left(self.shared.config.peer_timeout)
     }
 
     /// Tells of requests of which nothing more is moved.
@@ -1391,12 +1380,16 @@ impl Visitor {
         self.end_session(state, ended);
     }
 
-    /// Ends it if nothing of it is under way; returns whether it is at its end. May sleep.
-    fn retire(this: &Arc<Self>) -> bool {
+    /// Ends it if nothing of it has been under way since then; returns whether it is at its end. May sleep.
+    fn retire(this: &Arc<Self>, since: Instant) -> bool {
         {
             let mut state = this.state.lock();
-            if !state.gone && this.note_quiet(&mut state).is_none() {
-                return false;
+            if !state.gone {
+                this.note_quiet(&mut state);
+                // It may have been used, and be quiet again.
+                if state.quiet != Some(since) {
+                    return false;
+                }
             }
             state.gone = true;
         }
@@ -1418,8 +1411,10 @@ impl Visitor {
             }
             if state.connection.is_none() {
                 let timeout = self.shared.config.peer_timeout;
+                self.note_quiet(state);
                 return match state.down.left(timeout) {
-                    Some(left) => Next::Within(left),
+                    // When flows that are stopped keep it no more is noted, too.
+                    Some(left) => Next::Within(self.may_go_on(state).unwrap_or(left).min(left)),
                     None => {
                         state.gone = true;
                         self.give_up(state, service);
@@ -1659,6 +1654,7 @@ impl Visitor {
         let Some(connection) = state.connection.take() else {
             return;
         };
+        state.lane.disconnected();
         state.down = connection.heard_of();
         state.moved = state.moved.saturating_add(connection.moved());
         if end == End::Broken {
@@ -1802,11 +1798,12 @@ impl Visitors {
             if let Some(visitor) = shared.visitors.find_or_add(shared, pair)? {
                 return Ok(visitor);
             }
-            let longest = shared.visitors.longest_quiet().ok_or(EBUSY)?;
-            // If something of it is under way now, there is another one, or there is none.
-            if Visitor::retire(&longest) {
+            let (since, longest) = shared.visitors.longest_quiet().ok_or(EBUSY)?;
+            // If it has been used since, there is another one, or there is none.
+            if Visitor::retire(&longest, since) {
                 shared.visitors.forget(&longest);
             }
+            cond_resched();
         }
     }
 
@@ -1831,15 +1828,15 @@ impl Visitors {
         Ok(Some(visitor))
     }
 
-    /// Returns the one of which nothing has been under way for longest, if there is one.
-    fn longest_quiet(&self) -> Option<Arc<Visitor>> {
+    /// Returns the one of which nothing has been under way for longest, if there is one, and since when.
+    fn longest_quiet(&self) -> Option<(Instant, Arc<Visitor>)> {
         let known = self.known.lock();
         let quiet = known.visitors.values().filter_map(|visitor| {
             let since = *visitor.quiet.lock();
-            Some((since?.age(), visitor))
+            Some((since?, visitor))
         });
-        let (_, longest) = quiet.max_by_key(|(age, _)| *age)?;
-        Some(longest.clone())
+        let (since, longest) = quiet.max_by_key(|(since, _)| since.age())?;
+        Some((since, longest.clone()))
     }
 
     /// Returns the birth of the session of a `HELLO`: that which it has, or else will have.
