@@ -28,6 +28,10 @@ use kernel::{
         new_spinlock_irq,
         Arc,
         SpinLockIrq, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
     }, //
 };
 
@@ -110,6 +114,10 @@ const STEP: usize = 64;
 
 /// So many steps more are made where interrupts are disabled.
 const FEW_STEPS: usize = 3;
+
+/// For so long an operation waits at most, in milliseconds, before a credit is looked for again which another endpoint
+/// may have given back.
+const LONGEST_PAUSE_MS: u32 = 1000;
 
 /// Names an operation that was noted: its context, to be found by, and a number of its own.
 pub(crate) type NotedName = (usize, usize);
@@ -298,6 +306,9 @@ struct State {
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other.
     credits: usize,
+    /// For how long the first of them waited for a credit last, before it was looked for again, in jiffies; 0 if
+    /// there was one.
+    pause: Jiffies,
     /// A thread is looking after `waiting`.
     draining: bool,
     /// The number of the operations that are held back for others to come (`KFI_MORE`).
@@ -355,6 +366,7 @@ impl Transmitter {
                         closed: false,
                         waiting: EntryQueue::new(),
                         credits: 0,
+                        pause: 0,
                         draining: false,
                         batch: 0,
                         noted: RBTree::new(),
@@ -627,16 +639,21 @@ impl Transmitter {
     }
 
     /// Takes a credit for an operation; `false` if there is none yet. With the lock held.
-    fn take_credit(self: &Arc<Self>) -> bool {
+    fn take_credit(self: &Arc<Self>, pause: &mut Jiffies) -> bool {
         if self.config.credits.take() {
+            *pause = 0;
             return true;
         }
         if self.config.shares_credits {
-            // There is no notification when another endpoint gives one back.
-            let soon = 1;
-            self.late_accesses
-                .work_queue()
-                .queue_delayed::<_, 0>(self.clone(), soon);
+            // There is no notification when another endpoint gives one back. It waits for no longer than it has
+            // waited already, and many that wait for long, as some completion queue is not read, cost little.
+            let next = pause
+                .saturating_mul(2)
+                .clamp(1, msecs_to_jiffies(LONGEST_PAUSE_MS));
+            let work_queue = self.late_accesses.work_queue();
+            if work_queue.queue_delayed::<_, 0>(self.clone(), next) {
+                *pause = next;
+            }
         }
         false
     }
@@ -674,7 +691,7 @@ impl Transmitter {
                 }
                 match state.credits.checked_sub(1) {
                     Some(left) => state.credits = left,
-                    None if self.take_credit() => {}
+                    None if self.take_credit(&mut state.pause) => {}
                     None => return,
                 }
                 let Some(unsent) = state.waiting.pop_front() else {
