@@ -40,6 +40,7 @@ tests! {
     "select" ["R-CTL-10"] select_;
     "epoll" ["R-CTL-10"] epoll_;
     "epoll-edge" ["R-CTL-10"] epoll_edge;
+    "epoll-edge-not-looked-at" ["R-CTL-10 R-CNTR-16"] epoll_edge_not_looked_at;
     "every-change" ["R-CTL-10 R-CNTR-16"] every_change;
     "error-condition" ["R-CTL-10"] error_condition;
     "read-consumes" ["R-CTL-10"] read_consumes;
@@ -201,6 +202,39 @@ fn epoll_edge(env: &Env) -> Outcome {
         let flags = epolled(&set, 1_000_000)?;
         check_eq!(flags, Some(EventFlags::IN), "change {value}");
         check_eq!(epolled(&set, 5)?, None, "the same change again");
+    }
+    Ok(())
+}
+
+/// An epoll instance looks only at the first of its descriptors that are ready, so that nobody looks at the second
+/// one when it has changed. Those behind the instance are told of each change all the same, though not at once.
+fn epoll_edge_not_looked_at(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (first, second) = (rig.counter()?, rig.counter()?);
+    let fds = [first.wait_fd()?, second.wait_fd()?];
+    let (inner, outer) = (
+        epoll::create(CreateFlags::CLOEXEC)?,
+        epoll::create(CreateFlags::CLOEXEC)?,
+    );
+    for fd in &fds {
+        epoll::add(&inner, fd, EventData::new_u64(1), EventFlags::IN)?;
+    }
+    let flags = EventFlags::IN | EventFlags::ET;
+    epoll::add(&outer, &inner, EventData::new_u64(1), flags)?;
+    first.add(1)?;
+    check_eq!(
+        epolled(&outer, 20_000)?,
+        Some(EventFlags::IN),
+        "the first one"
+    );
+    for value in 1..=5 {
+        second.add(1)?;
+        let flags = epolled(&outer, 20_000)?;
+        check_eq!(
+            flags,
+            Some(EventFlags::IN),
+            "change {value} of the second one"
+        );
     }
     Ok(())
 }
