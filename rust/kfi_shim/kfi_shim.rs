@@ -27,6 +27,7 @@
 //! the other one only `kfi_shim::Listeners::before`.
 
 mod abi;
+mod endpoint_close;
 mod estimate;
 mod info;
 #[path = "../kfi/kfi.rs"]

@@ -36,6 +36,7 @@ use kernel::{
 };
 
 use crate::{
+    endpoint_close::EndpointClose,
     estimate::Needs,
     kfi::{
         consumer::{
@@ -900,20 +901,41 @@ impl Session {
         Ok(ret)
     }
 
-    /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says.
-    pub(crate) fn close(&self, handle: u32) -> Result<Answer> {
-        let object = {
-            let mut table = self.held.table.lock();
-            let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
-            if entry.users != 0 {
-                return Err(EBUSY);
-            }
-            if matches!(&entry.object, Some(Object::MemoryRegion(region)) if region.is_used()) {
-                return Err(EBUSY);
-            }
-            // None if another thread is closing it.
-            entry.object.take().ok_or(EBUSY)?
+    /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says. `EINTR` if that is
+    /// for others to do, as the thread was killed.
+    pub(crate) fn close(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Answer> {
+        let is_endpoint = {
+            let table = this.held.table.lock();
+            let entry = table.entries.get(&handle).ok_or(EBADF)?;
+            entry.object.as_ref().is_some_and(Object::is_endpoint)
         };
+        // Without memory for that the thread closes it itself.
+        let close = is_endpoint
+            .then(|| EndpointClose::new(this.into(), handle).ok())
+            .flatten();
+        let object = this.take_unused(handle)?;
+        match close {
+            Some(close) => EndpointClose::close(close, object),
+            None => Ok(this.close_object(handle, object)),
+        }
+    }
+
+    /// Takes out the object that a handle names, to be closed; `EBUSY` if it is in use.
+    fn take_unused(&self, handle: u32) -> Result<Object> {
+        let mut table = self.held.table.lock();
+        let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
+        if entry.users != 0 {
+            return Err(EBUSY);
+        }
+        if matches!(&entry.object, Some(Object::MemoryRegion(region)) if region.is_used()) {
+            return Err(EBUSY);
+        }
+        // None if another thread is closing it.
+        entry.object.take().ok_or(EBUSY)
+    }
+
+    /// Closes an object that was taken out. Returns what kfabric says; if it refuses, the object is put back.
+    pub(crate) fn close_object(&self, handle: u32, object: Object) -> Answer {
         let closing = Closing::of(&object);
         let address = object.any().map(|object| object.address());
         let refused = object.close();
@@ -929,16 +951,21 @@ impl Session {
                 drop(table);
                 drop((index, node));
                 self.forget(handle, &closing);
-                Ok(Ok(()))
+                Ok(())
             }
             Err((object, error)) => {
                 if let Some(entry) = table.entries.get_mut(&handle) {
                     entry.object = Some(object);
                 }
                 self.settled.notify_all();
-                Ok(Err(error))
+                Err(error)
             }
         }
+    }
+
+    /// Returns the turns of endpoints of its user that are closed.
+    pub(crate) fn endpoint_closes(&self) -> &Arc<Turns<EndpointClose>> {
+        self.owner.user.endpoint_closes()
     }
 }
 

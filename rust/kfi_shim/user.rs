@@ -11,6 +11,7 @@ use kernel::{
 };
 
 use crate::{
+    endpoint_close::EndpointClose,
     kfi::{
         consumer::{
             half_of_memory,
@@ -45,7 +46,8 @@ pub(crate) struct UserEntry {
 /// The users who have sessions.
 pub(crate) type UserList = KVVec<UserEntry>;
 
-/// So many sessions of a user end at once. The work queue has places for 32 times as many.
+/// So many sessions of a user end at once, and so many of its endpoints are closed. The work queue has places for 16
+/// times as many.
 const ENDS_AT_ONCE: usize = 32;
 
 /// Those who wait for descriptors of so many objects of a user are woken at once. The work queue has places for
@@ -65,6 +67,8 @@ struct Limits {
     endpoints: Arc<Quota>,
     /// Of sessions that end.
     ends: Arc<Turns<Holdings>>,
+    /// Of endpoints that are closed.
+    endpoint_closes: Arc<Turns<EndpointClose>>,
     /// Of objects with descriptors.
     wakes: Arc<Turns<Listeners>>,
     /// Those of them that are to have their turn later.
@@ -87,6 +91,7 @@ impl Limits {
             with_threads: Quota::new(with_threads, None)?,
             endpoints: Quota::new(endpoints, None)?,
             ends: Turns::new(ENDS_AT_ONCE)?,
+            endpoint_closes: Turns::new(ENDS_AT_ONCE)?,
             wakes: Turns::new(WAKES_AT_ONCE)?,
             later: Later::new()?,
         })
@@ -175,6 +180,11 @@ impl User {
     /// Returns the turns of sessions that end.
     pub(crate) fn ends(&self) -> &Arc<Turns<Holdings>> {
         &self.limits.ends
+    }
+
+    /// Returns the turns of endpoints that are closed.
+    pub(crate) fn endpoint_closes(&self) -> &Arc<Turns<EndpointClose>> {
+        &self.limits.endpoint_closes
     }
 
     /// Returns the turns of objects with descriptors.

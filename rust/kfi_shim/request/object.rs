@@ -41,7 +41,7 @@ pub(super) fn version(_session: ArcBorrow<'_, Session>, argument: Argument) -> R
 /// Closes an object.
 pub(super) fn close(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::Close = argument.read_for_update()?;
-    request.result = result(session.close(request.handle)?);
+    request.result = result(Session::close(session, request.handle)?);
     argument.write(&request)
 }
 

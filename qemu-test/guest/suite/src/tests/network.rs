@@ -18,6 +18,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -125,6 +126,7 @@ tests! {
     "bytes-of-users" ["kfi_endpoint.h"] bytes_of_users;
     "flows-of-users" ["kfi_endpoint.h"] flows_of_users;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
+    "killed-in-a-close" ["kfi_shim.h R-CLOSE-8"] killed_in_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
 }
@@ -1918,6 +1920,43 @@ fn mapping_beside_a_close(env: &Env) -> Outcome {
     check_eq!(map(), Some(Errno::BADF));
     drop((peer, listener, tx, rx, av, node.buffer));
     node.rig.close()
+}
+
+/// A process that is killed while it closes an endpoint goes, though what that has sent cannot be given back yet, so that
+/// it is closed when that is.
+fn killed_in_a_close(env: &Env) -> Outcome {
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let (begin, begun) = UnixStream::pair()?;
+    let mut child = process::fork(|| {
+        let Ok(mut node) = Node::open(env, 4096) else {
+            return 1;
+        };
+        if node.send_to(THERE, 7).is_err() {
+            return 1;
+        }
+        // Not before it was sent.
+        if (&begun).read_exact(&mut [0]).is_err() {
+            return 1;
+        }
+        // It does not return.
+        let _ = node.rig.session.close_handle(node.end.ep.handle());
+        2
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    (&begin).write_all(&[0])?;
+    let withdrawn = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
+    check_eq!(withdrawn, sent);
+    child.kill(Signal::KILL)?;
+    let status = child.wait()?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
+    check!(users()?.trim() != "0", "all was closed before");
+    peer.respond(sent, CANCELED)?;
+    until(|| Ok(users()?.trim() == "0"))?;
+    drop((peer, listener));
+    Ok(())
 }
 
 /// A process that is killed goes, though what it has sent cannot be given back yet; and that is when it
