@@ -382,6 +382,9 @@ def words_until_noticed(areas: str, known: Iterable[str]) -> str:
     return " ".join((words_for(areas), "--fail-fast", *without))
 
 
+# So many times as long a run may take that has not come to its end without a test that failed: each test has
+# a limit of its own, so that one that hangs fails long before.
+PATIENCE = 4
 # Signs that the machine ended too early, which do not say what test failed.
 WHOLE = re.compile(r"guest|command|the run|test plan")
 # What qemu-test/run says: first which machine it boots, and then only why it cannot go on.
@@ -508,7 +511,12 @@ def attempt(
     try:
         words = words_until_noticed(areas_of(mutant.path), known)
         ran = mutations.run("uml", words, way.log, limit, way.tree, way.how)
-        if noticed := noticed_by(ran, known, may_skip):
+        noticed = noticed_by(ran, known, may_skip)
+        if ran.seconds >= limit and all(WHOLE.fullmatch(name) for name in noticed):
+            # No test has failed, so perhaps nothing hangs and the machine is only busy with others.
+            ran = mutations.run("uml", words, way.log, PATIENCE * limit, way.tree, way.how)
+            noticed = noticed_by(ran, known, may_skip)
+        if noticed:
             outcome, by = "caught", mutations.names_of(noticed)
         elif not ran.passed:
             raise mutations.CannotTry(f"{mutant.id}: no test was run")
