@@ -70,9 +70,9 @@ SKIPPED = ROOT / coverage_map.SKIPPED
 CRATES = ("rust/kfabric", "rust/kfi_soft", "rust/kfi_shim")
 ROOTS = tuple(f"{crate}/{Path(crate).name}.rs" for crate in CRATES)
 
-# For the suite: what is random less often, and a limit for what hangs, many times what a test takes
-# beside a compiler.
-OPTIONS = "--scale 0.2 --time-limit 120"
+# For the suite: what is random less often, and how many seconds a test may take.
+OPTIONS = "--scale 0.2"
+TEST_LIMIT = 240
 
 # The tests that could notice a fault in a file: the first that matches.
 EVERYTHING = "cntr/ control/ wait/ waitfd/ waitset/ pollset/ trywait/ queue/ trigger/ deferred/ av/ message/ rma/"
@@ -372,8 +372,8 @@ def put(tree: Path, mutant: Mutant) -> None:
     path.write_text("".join(lines))
 
 
-def words_for(areas: str) -> str:
-    return f"{areas} {OPTIONS}"
+def words_for(areas: str, patience: int = 1) -> str:
+    return f"{areas} {OPTIONS} --time-limit {patience * TEST_LIMIT}"
 
 
 def words_until_noticed(areas: str, known: Iterable[str]) -> str:
@@ -382,9 +382,11 @@ def words_until_noticed(areas: str, known: Iterable[str]) -> str:
     return " ".join((words_for(areas), "--fail-fast", *without))
 
 
-# So many times as long a run may take that has not come to its end without a test that failed: each test has
-# a limit of its own, so that one that hangs fails long before.
+# Tests that were not done in time, and a run that was not, have so many times as long to show that this is the
+# fault, and not a machine that is busy with others.
 PATIENCE = 4
+# A test that was not done in time.
+LATE = re.compile(r"^FAILED (?:kernel: )?(\S+).*\n    # not done after ", re.M)
 # Signs that the machine ended too early, which do not say what test failed.
 WHOLE = re.compile(r"guest|command|the run|test plan")
 # What qemu-test/run says: first which machine it boots, and then only why it cannot go on.
@@ -496,6 +498,33 @@ class Together:
         return Way(ROOT, ("suite-of-modules", f"out={out}"), f"mutants/logs/{mutant.id}")
 
 
+def run_all(
+    way: Way, areas: str, known: Set[str], may_skip: Iterable[str], limit: float
+) -> Tuple[mutations.Outcome, List[str]]:
+    """Runs the tests of these areas with a fault; returns what came out, and which have noticed it."""
+
+    def run(words: str, seconds: float) -> Tuple[mutations.Outcome, List[str]]:
+        ran = mutations.run("uml", words, way.log, seconds, way.tree, way.how)
+        return ran, noticed_by(ran, known, may_skip)
+
+    known = set(known)
+    while True:
+        words = words_until_noticed(areas, known)
+        ran, noticed = run(words, limit)
+        failed = {name for name in noticed if not WHOLE.fullmatch(name)}
+        if not failed:
+            is_late = bool(noticed) and ran.seconds >= limit
+            return run(words, PATIENCE * limit) if is_late else (ran, noticed)
+        said = (way.tree / f"build/{way.log}.txt").read_text(errors="replace")
+        if not failed <= set(LATE.findall(said)):
+            return ran, noticed
+        only, still = run(words_for(" ".join(sorted(failed)), PATIENCE), PATIENCE * limit)
+        if still:
+            return only, still
+        # It was the machine. The others have yet to run.
+        known |= failed
+
+
 def attempt(
     mutant: Mutant,
     prepare: Callable[[Path, Mutant], Way],
@@ -509,13 +538,7 @@ def attempt(
     way = prepare(folder, mutant)
     outcome, by = "survived", ""
     try:
-        words = words_until_noticed(areas_of(mutant.path), known)
-        ran = mutations.run("uml", words, way.log, limit, way.tree, way.how)
-        noticed = noticed_by(ran, known, may_skip)
-        if ran.seconds >= limit and all(WHOLE.fullmatch(name) for name in noticed):
-            # No test has failed, so perhaps nothing hangs and the machine is only busy with others.
-            ran = mutations.run("uml", words, way.log, PATIENCE * limit, way.tree, way.how)
-            noticed = noticed_by(ran, known, may_skip)
+        ran, noticed = run_all(way, areas_of(mutant.path), known, may_skip, limit)
         if noticed:
             outcome, by = "caught", mutations.names_of(noticed)
         elif not ran.passed:

@@ -221,6 +221,39 @@ class Trying(unittest.TestCase):
                 self.assertEqual(bool(kept), status != 2)
                 mutants.RESULTS.unlink(missing_ok=True)
 
+    def test_late_tests_have_more_time(self) -> None:
+        begin = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; "
+        late = "echo 'FAILED a/b - x'; echo '    # not done after 9s'; echo 0 passed, 1 failed, 0 skipped"
+        good = "echo ok 1 a/c; echo 1 passed, 0 failed, 0 skipped"
+        bad = "echo not ok 1 a/c; echo 0 passed, 1 failed, 0 skipped"
+        has_time = f"--time-limit {mutants.PATIENCE * mutants.TEST_LIMIT}"
+        for alone, others, outcome in (
+            # It hangs.
+            (late, good, "caught"),
+            # It was the machine, whatever the others do then.
+            (good, good, "survived"),
+            (good, bad, "caught"),
+        ):
+            script = (
+                f"{begin}case '$(ARGS)' in 'a/b '*'{has_time}') {alone};; "
+                f"*'-x a/b'*) {others};; *) {late};; esac"
+            )
+            with self.subTest(outcome, alone=alone, others=others):
+                _, said = self.run_it(script)
+                self.assertIn(f"\n{outcome} ", said)
+                mutants.RESULTS.unlink(missing_ok=True)
+
+    def test_late_runs_have_more_time(self) -> None:
+        begin = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; "
+        late = "echo 'FAILED guest - did not end'; echo 'kernel log: x   9.5 s'; echo 3 passed, 1 failed, 0 skipped"
+        good = "echo ok 1 a/c; echo 1 passed, 0 failed, 0 skipped"
+        for then, outcome in ((late, "caught"), (good, "survived")):
+            script = f"{begin}if test $(TIMEOUT) -gt 9; then {then}; else {late}; fi"
+            with self.subTest(outcome):
+                _, said = self.run_it(script, "--no-baseline", "--timeout", "9")
+                self.assertRegex(said, f"(?m)^{outcome} ")
+                mutants.RESULTS.unlink(missing_ok=True)
+
     def test_nothing_to_try(self) -> None:
         with self.assertRaises(mutations.CannotTry):
             self.run_it("exit 1", "--only", "no-such-file")
