@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use kfi::{
-    bits, uapi, Counter, Domain, Error, Form, KfiErrno, Kind, MemoryRegion, MrAttr, OpType,
+    bits, uapi, Caps, Counter, Domain, Error, Form, KfiErrno, Kind, MemoryRegion, MrAttr, OpType,
     Operation, Work, WorkId,
 };
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{
-    complete, expect_context, expect_contexts, expect_count, expect_error, quiet, settle, Net,
-    Setup, LONG,
+    complete, done, expect, expect_context, expect_contexts, expect_count, expect_error, quiet,
+    settle, Area, Net, Pair, Setup, LONG,
 };
 use crate::env::Env;
 use crate::exchange::{self, Exchange};
@@ -45,6 +45,7 @@ tests! {
     "case-45-duplicates" ["R-DWQ-4 R-CTL-2"] duplicates;
     "case-46-collectives" ["R-DWQ-1 R-DWQ-2 R-DWQ-18"] collectives;
     "case-47-limit" ["R-DWQ-24 R-CTL-3"] limit;
+    "receive-for-several-counts-once" ["R-DWQ-7 R-DWQ-12"] receive_for_several;
     "close-with-pending" ["R-CLOSE-2 R-CLOSE-4"] close_with_pending;
     "more-than-the-queue-takes" ["R-TRIG-24"] more_than_fits;
     "receives-more-than-the-queue-takes" ["R-TRIG-24 R-DWQ-19"] more_receives_than_fit;
@@ -368,6 +369,34 @@ fn completion_counters(env: &Env) -> Outcome {
     trigger.add(1)?;
     expect_value(&done, 1000)?;
     net.close()
+}
+
+/// A deferred receive for several messages is done when its buffer is used up: its counter counts then, and once.
+fn receive_for_several(env: &Env) -> Outcome {
+    let pair = Pair::new(env, Caps::MSG | Caps::MULTI_RECV)?;
+    let Pair { a, b, .. } = &pair;
+    let [trigger, finished] = [pair.counter()?, pair.counter()?];
+    let from = Area::plain(&pair.session, 1024)?;
+    let to = Area::plain(&pair.session, 4096)?;
+    let receive = Operation::new(Kind::RECV, Form::MSG)
+        .segment(to.all())
+        .context(5)
+        .flags(bits::MULTI_RECV | bits::COMPLETION);
+    let work = Work::transfer(OpType::RECV, a.ep.handle(), &receive, &trigger, 1)
+        .completion(finished.handle());
+    pair.domain.queue_work(&work)?;
+    trigger.add(1)?;
+    for released in [0, 0, 0, bits::MULTI_RECV] {
+        check_eq!(finished.read()?, 0);
+        b.send(from.all(), 1)?;
+        expect(&b.tx, 1, done::SEND_, 1024)?;
+        expect(&a.rx, 5, done::RECV_ | released, 1024)?;
+    }
+    expect_value(&finished, 1)?;
+    settle();
+    check_eq!(finished.read()?, 1);
+    drop((trigger, finished, from, to));
+    pair.close()
 }
 
 fn exactly_one(env: &Env) -> Outcome {

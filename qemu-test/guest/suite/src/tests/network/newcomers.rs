@@ -62,6 +62,21 @@ pub(super) fn too_many(env: &Env) -> Outcome {
     until(|| Ok(Peer::connect(other(200), HERE, 1).is_ok()))
 }
 
+/// Connections that are reset before anything was said give their places back at once: if each of them kept its own
+/// until its time is over, 5 s, this would take longer than a test may.
+pub(super) fn reset(env: &Env) -> Outcome {
+    let _modules = load_network(env, PATIENT)?;
+    for session in 1..=100 {
+        let mut open = Vec::new();
+        silent(THERE, OF_ONE, &mut open)?;
+        for peer in open {
+            peer.reset()?;
+        }
+        until(|| Ok(Peer::connect(THERE, HERE, session).is_ok()))?;
+    }
+    Ok(())
+}
+
 /// The module goes though there are connections on which nothing was said yet, and others come just then; all of
 /// them are closed.
 pub(super) fn beside_an_unload(env: &Env) -> Outcome {

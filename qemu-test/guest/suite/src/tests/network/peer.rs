@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use rustix::net::{bind, connect, socket, AddressFamily, SocketType};
+use rustix::net::{bind, connect, socket, sockopt, AddressFamily, SocketType};
 
 pub(super) use super::frame::Hello;
 use super::frame::{
@@ -142,6 +142,12 @@ impl Peer {
             left: 0,
             window: 0,
         })
+    }
+
+    /// Ends the connection with a reset, not as one that has nothing more to say.
+    pub(super) fn reset(self) -> Outcome {
+        sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))?;
+        Ok(())
     }
 
     /// Connects to the NIC at `target`, as one at `source`, in a session that is later than those before.
