@@ -100,7 +100,8 @@
  * was open then has answered %KFI_SHIM_CQ_READ, with room for an entry, with -KFI_EAGAIN since, while nobody
  * else was reading it, or is closed.
  *
- * A mapping keeps the session, as a descriptor of it does.
+ * A mapping keeps the session, as a descriptor of it does; and so does an endpoint that was being closed by a
+ * thread that was killed, until it is closed.
  */
 
 /** define KFI_SHIM_INTERFACE - number of this interface, see &struct kfi_shim_version */
@@ -545,7 +546,10 @@ struct kfi_shim_wait_event {
  * @handle: in: handle of any object of the session
  * @result: out: what kfi_close() returned; when not 0 the handle stays valid
  *
- * EBUSY while another request of the session is using or closing the object or a wait descriptor refers
+ * Closing an endpoint may take long, as peers may have its operations, and only a signal that ends the process ends
+ * the wait for it, within a second.  It is closed all the same.
+ *
+ * EBUSY while another request of the session is using the object, somebody is closing it, or a wait descriptor refers
  * to it; and for a memory region with a descriptor while an endpoint is open through which an operation
  * named that.
  */

@@ -3,7 +3,9 @@
 //! Endpoints that are being closed.
 //!
 //! That waits for operations that a peer has, which takes as long as the peer likes, within limits, and cannot be
-//! interrupted. So a work queue does it, and the thread that has asked for it waits for that, but not when it is killed.
+//! interrupted. So a work queue does it, and the thread that has asked for it waits for that, but not for long when it
+//! is killed. If so many of a user are being closed there already, or there is no memory for it, the thread does it
+//! itself: what one peer keeps is nothing that others wait for.
 
 #![forbid(unsafe_code)]
 
@@ -16,17 +18,19 @@ use kernel::{
             Atomic, //
         },
         new_mutex,
-        new_spinlock_irq,
         Arc,
-        Mutex,
-        SpinLockIrq, //
+        Mutex, //
     }, //
 };
 
 use crate::{
     kfi::{
-        consumer::Answer,
+        consumer::{
+            Answer,
+            Charge, //
+        },
         linux::{
+            sleep::Wakeup,
             timeout::Timeout,
             wait_queue::WaitQueue,
             work_queue::{
@@ -37,22 +41,30 @@ use crate::{
         }, //
     },
     object::Object,
-    session::Session,
-    turns::{
-        Turn,
-        Turns, //
-    }, //
+    queues::Ends,
+    session::Session, //
 };
+
+/// How long a thread that is killed still waits, in milliseconds: mostly the endpoint is closed then, and the end of
+/// the session goes on when the process does.
+const KILLED_TIMEOUT_MS: u32 = 1000;
+
+/// What is to be closed.
+struct Task {
+    /// Its session, which does not end before.
+    session: Arc<Session>,
+    handle: u32,
+    object: Object,
+    /// Its part in those of the user that are closed at a time.
+    _charge: Charge,
+}
 
 /// An endpoint that is being closed.
 #[pin_data]
 pub(crate) struct EndpointClose {
-    /// Its session, which ends later.
-    session: Arc<Session>,
-    handle: u32,
-    /// The endpoint, before.
+    /// None when it is closed, or about to be.
     #[pin]
-    object: Mutex<Option<Object>>,
+    task: Mutex<Option<Task>>,
     /// What kfabric has said, after that.
     #[pin]
     answer: Mutex<Option<Answer>>,
@@ -61,80 +73,83 @@ pub(crate) struct EndpointClose {
     /// Woken then.
     #[pin]
     settled: WaitQueue,
-    /// The one of the same user whose turn is after this one's.
-    #[pin]
-    next: SpinLockIrq<Option<Arc<EndpointClose>>>,
+    ends: Arc<Ends>,
     /// Closes it.
     #[pin]
     work: Work<EndpointClose>,
 }
 
 impl EndpointClose {
-    /// For the endpoint that a handle names. `ENOMEM`.
-    pub(crate) fn new(session: Arc<Session>, handle: u32) -> Result<Arc<Self>> {
+    /// For an endpoint that is to be closed on `ends`. `ENOMEM`.
+    pub(crate) fn new(ends: Arc<Ends>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                session,
-                handle,
-                object <- new_mutex!(None, "kfi_shim::EndpointClose::object"),
+                task <- new_mutex!(None, "kfi_shim::EndpointClose::task"),
                 answer <- new_mutex!(None, "kfi_shim::EndpointClose::answer"),
                 closed: Atomic::new(false),
                 settled <- WaitQueue::new(c"kfi_shim::EndpointClose::settled", static_lock_class!()),
-                next <- new_spinlock_irq!(None, "kfi_shim::EndpointClose::next"),
+                ends,
                 work <- new_work!("kfi_shim::EndpointClose::work"),
             }),
-            GFP_KERNEL_ACCOUNT,
+            GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
         )
     }
 
     /// Has an endpoint closed that was taken out of the session, and waits for that: returns what kfabric says. `EINTR`
     /// if the thread was killed meanwhile; it is closed all the same.
-    pub(crate) fn close(this: Arc<Self>, object: Object) -> Result<Answer> {
-        *this.object.lock() = Some(object);
-        if let Some(turn) = this.turns().begin(this.clone()) {
-            if !this.session.queues().ends.queue(turn.clone()) {
-                // The queue is there as long as there are sessions; but nothing is to stay.
-                Self::end(turn);
-            }
+    pub(crate) fn close(
+        this: Arc<Self>,
+        session: Arc<Session>,
+        handle: u32,
+        object: Object,
+        charge: Charge,
+    ) -> Result<Answer> {
+        *this.task.lock() = Some(Task {
+            session,
+            handle,
+            object,
+            _charge: charge,
+        });
+        if !this.ends.queue(this.clone()) {
+            // The queue is there as long as there are sessions; but nothing is to stay.
+            this.carry_out();
         }
         // Acquire: what was closed has been given back.
         // See `qemu-test/litmus/KFI-last-use.litmus`.
         let closed = || this.closed.load(ordering::Acquire);
-        // If the thread is killed there is none yet, perhaps.
-        let _ = this
-            .settled
-            .wait_killable(Timeout::Infinite.deadline(), closed);
+        let infinite = Timeout::Infinite.deadline();
+        if matches!(
+            this.settled.wait_killable(infinite, closed),
+            Wakeup::Interrupted
+        ) {
+            let deadline = Timeout::Millis(KILLED_TIMEOUT_MS).deadline();
+            // Perhaps there is no answer then.
+            let _ = this.settled.wait_for_a_while(deadline, closed);
+        }
         let answer = this.answer.lock().take();
         answer.ok_or(EINTR)
     }
 
-    /// Returns the turns of its user.
-    fn turns(&self) -> &Arc<Turns<Self>> {
-        self.session.endpoint_closes()
-    }
-
-    /// Closes it, and lets the next one of the user be closed.
-    fn end(this: Arc<Self>) {
-        let mut turn = Some(this);
-        while let Some(this) = turn.take() {
-            let object = this.object.lock().take();
-            if let Some(object) = object {
-                let answer = this.session.close_object(this.handle, object);
-                *this.answer.lock() = Some(answer);
-            }
-            // Release: see `close`.
-            this.closed.store(true, ordering::Release);
-            this.settled.wake_up_all();
-            // Behind what others have queued meanwhile. When the module goes, the queue takes no more.
-            let queue = |next: &Arc<Self>| this.session.queues().ends.queue(next.clone());
-            turn = this.turns().end().filter(|next| !queue(next));
-        }
-    }
-}
-
-impl Turn for EndpointClose {
-    fn next(&self) -> &SpinLockIrq<Option<Arc<Self>>> {
-        &self.next
+    /// Closes it.
+    fn carry_out(&self) {
+        let task = self.task.lock().take();
+        let Some(task) = task else {
+            return;
+        };
+        let Task {
+            session,
+            handle,
+            object,
+            _charge: charge,
+        } = task;
+        let answer = session.close_object(handle, object);
+        // First: the thread that is told then may close its file, which ends the session if nobody else has a
+        // reference of it.
+        drop((session, charge));
+        *self.answer.lock() = Some(answer);
+        // Release: see `close`.
+        self.closed.store(true, ordering::Release);
+        self.settled.wake_up_all();
     }
 }
 
@@ -144,9 +159,9 @@ impl WorkItem for EndpointClose {
     }
 
     fn run(this: Arc<Self>) {
-        let ends = this.session.queues().ends.clone();
-        // The last reference of its session may be among what this drops.
-        Self::end(this);
+        this.carry_out();
+        let ends = this.ends.clone();
+        drop(this);
         ends.leave();
     }
 }

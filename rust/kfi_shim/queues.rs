@@ -21,19 +21,19 @@ use crate::{
     QUEUES, //
 };
 
-/// How long the module waits at a time for sessions that end, in milliseconds: less than makes the kernel
+/// How long the module waits at a time for sessions that end, and endpoints that are closed, in milliseconds: less than makes the kernel
 /// report a task that hangs.
 const WAIT_SLICE_MS: u32 = 10_000;
 
-/// Where sessions end.
+/// Where sessions end, and endpoints are closed.
 pub(crate) struct Ends {
     queue: Arc<WorkQueue>,
-    /// Sessions that are queued, and those that are ending.
+    /// Those that are queued, and those that are ending.
     under_way: Users,
 }
 
 impl Ends {
-    /// Queues the end of a session, which calls [`Self::leave`] when it has run; `false` if the module goes,
+    /// Queues the end of a session, or the close of an endpoint, which calls [`Self::leave`] when it has run; `false` if the module goes,
     /// or it is queued already.
     pub(crate) fn queue<T: WorkItem>(&self, end: Arc<T>) -> bool {
         if !self.under_way.enter() {
@@ -46,12 +46,12 @@ impl Ends {
         is_queued
     }
 
-    /// The end of a session that was queued has run.
+    /// What was queued has run.
     pub(crate) fn leave(&self) {
         self.under_way.leave();
     }
 
-    /// Waits until all sessions have ended, and destroys the queue.
+    /// Waits until all sessions have ended, and all endpoints are closed, and destroys the queue.
     fn destroy(&self) {
         // A session with very much takes minutes to end on a slow machine, as it should; but nothing hangs.
         while !self.under_way.close_within(WAIT_SLICE_MS) {}
@@ -62,7 +62,7 @@ impl Ends {
 /// The work queues.
 #[derive(Clone)]
 pub(crate) struct Queues {
-    /// Where sessions end.
+    /// Where sessions end, and endpoints are closed.
     pub(crate) ends: Arc<Ends>,
     /// Where those are woken that wait for a descriptor, unless they are a few threads.
     pub(crate) wakes: Arc<WorkQueue>,

@@ -264,8 +264,8 @@ struct Owner {
 
 /// How long its user waits in a task that is about to end, which nobody can kill any more, in
 /// milliseconds, for all sessions together: mostly all is closed, and has been given back, when the process
-/// is gone.
-const EXIT_TIMEOUT_MS: u32 = 5000;
+/// is gone. It may have waited for an endpoint before, for `KILLED_TIMEOUT_MS`.
+const EXIT_TIMEOUT_MS: u32 = 4000;
 
 /// The holdings of an open session. Dropped, they are closed, by a work queue, which others need as
 /// well: so many of a user's at once.
@@ -907,16 +907,20 @@ impl Session {
         let is_endpoint = {
             let table = this.held.table.lock();
             let entry = table.entries.get(&handle).ok_or(EBADF)?;
-            entry.object.as_ref().is_some_and(Object::is_endpoint)
+            // None if another thread is closing it.
+            entry.object.as_ref().ok_or(EBUSY)?.is_endpoint()
         };
-        // Without memory for that the thread closes it itself.
-        let close = is_endpoint
-            .then(|| EndpointClose::new(this.into(), handle).ok())
-            .flatten();
+        // Else the thread closes it itself.
+        let close = if is_endpoint {
+            let charge = this.owner.user.endpoint_close();
+            charge.and_then(|charge| Ok((EndpointClose::new(this.queues().ends.clone())?, charge)))
+        } else {
+            Err(EINVAL)
+        };
         let object = this.take_unused(handle)?;
         match close {
-            Some(close) => EndpointClose::close(close, object),
-            None => Ok(this.close_object(handle, object)),
+            Ok((close, charge)) => EndpointClose::close(close, this.into(), handle, object, charge),
+            Err(_) => Ok(this.close_object(handle, object)),
         }
     }
 
@@ -961,11 +965,6 @@ impl Session {
                 Err(error)
             }
         }
-    }
-
-    /// Returns the turns of endpoints of its user that are closed.
-    pub(crate) fn endpoint_closes(&self) -> &Arc<Turns<EndpointClose>> {
-        self.owner.user.endpoint_closes()
     }
 }
 

@@ -11,7 +11,6 @@ use kernel::{
 };
 
 use crate::{
-    endpoint_close::EndpointClose,
     kfi::{
         consumer::{
             half_of_memory,
@@ -46,8 +45,8 @@ pub(crate) struct UserEntry {
 /// The users who have sessions.
 pub(crate) type UserList = KVVec<UserEntry>;
 
-/// So many sessions of a user end at once, and so many of its endpoints are closed. The work queue has places for 16
-/// times as many.
+/// So many sessions of a user end at once, and so many of its endpoints are closed there. On a machine of one node the
+/// work queue has places for 16 times as many.
 const ENDS_AT_ONCE: usize = 32;
 
 /// Those who wait for descriptors of so many objects of a user are woken at once. The work queue has places for
@@ -67,8 +66,8 @@ struct Limits {
     endpoints: Arc<Quota>,
     /// Of sessions that end.
     ends: Arc<Turns<Holdings>>,
-    /// Of endpoints that are closed.
-    endpoint_closes: Arc<Turns<EndpointClose>>,
+    /// Endpoints that the work queue closes.
+    endpoint_closes: Arc<Quota>,
     /// Of objects with descriptors.
     wakes: Arc<Turns<Listeners>>,
     /// Those of them that are to have their turn later.
@@ -91,7 +90,7 @@ impl Limits {
             with_threads: Quota::new(with_threads, None)?,
             endpoints: Quota::new(endpoints, None)?,
             ends: Turns::new(ENDS_AT_ONCE)?,
-            endpoint_closes: Turns::new(ENDS_AT_ONCE)?,
+            endpoint_closes: Quota::new(ENDS_AT_ONCE, None)?,
             wakes: Turns::new(WAKES_AT_ONCE)?,
             later: Later::new()?,
         })
@@ -182,9 +181,9 @@ impl User {
         &self.limits.ends
     }
 
-    /// Returns the turns of endpoints that are closed.
-    pub(crate) fn endpoint_closes(&self) -> &Arc<Turns<EndpointClose>> {
-        &self.limits.endpoint_closes
+    /// Counts an endpoint that the work queue closes; `EDQUOT` if there are as many as there may be.
+    pub(crate) fn endpoint_close(&self) -> Result<Charge> {
+        Quota::charge(&self.limits.endpoint_closes, 1)
     }
 
     /// Returns the turns of objects with descriptors.

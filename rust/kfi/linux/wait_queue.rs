@@ -146,6 +146,13 @@ impl WaitQueue {
         self.wait_as(state, deadline, condition)
     }
 
+    /// As [`Self::wait_until`], but no signal ends it.
+    #[allow(dead_code, reason = "not every module waits so")]
+    pub fn wait_for_a_while(&self, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
+        let state = bindings::TASK_IDLE.cast_signed();
+        self.wait_as(state, deadline, condition)
+    }
+
     /// As [`Self::wait_until`], but a wake-up before `condition` holds costs no more than to ask it: the thread
     /// goes on to sleep.
     ///

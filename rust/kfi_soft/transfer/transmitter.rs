@@ -119,6 +119,9 @@ const FEW_STEPS: usize = 3;
 /// may have given back.
 const LONGEST_PAUSE_MS: u32 = 1000;
 
+/// The work item that looks for one.
+const LOOK: u64 = 1;
+
 /// Names an operation that was noted: its context, to be found by, and a number of its own.
 pub(crate) type NotedName = (usize, usize);
 
@@ -307,7 +310,7 @@ struct State {
     /// all begins with any: so no two of them wait for each other.
     credits: usize,
     /// For how long the first of them waited for a credit last, before it was looked for again, in jiffies; 0 if
-    /// there was one.
+    /// nobody has looked.
     pause: Jiffies,
     /// A thread is looking after `waiting`.
     draining: bool,
@@ -344,6 +347,9 @@ pub(crate) struct Transmitter {
     idle: WaitQueue,
     #[pin]
     work: Work<Transmitter>,
+    /// Looks for a credit that another endpoint may have given back.
+    #[pin]
+    look: Work<Transmitter, LOOK>,
 }
 
 impl Transmitter {
@@ -377,6 +383,7 @@ impl Transmitter {
                 ),
                 idle <- WaitQueue::new(c"kfi_soft::Transmitter::idle", static_lock_class!()),
                 work <- new_work!("kfi_soft::Transmitter::work"),
+                look <- new_work!("kfi_soft::Transmitter::look"),
             }),
             GFP_KERNEL,
         )
@@ -641,17 +648,21 @@ impl Transmitter {
     /// Takes a credit for an operation; `false` if there is none yet. With the lock held.
     fn take_credit(self: &Arc<Self>, pause: &mut Jiffies) -> bool {
         if self.config.credits.take() {
-            *pause = 0;
             return true;
         }
         if self.config.shares_credits {
             // There is no notification when another endpoint gives one back. It waits for no longer than it has
             // waited already, and many that wait for long, as some completion queue is not read, cost little.
-            let next = pause
+            let before = *pause;
+            let next = before
                 .saturating_mul(2)
                 .clamp(1, msecs_to_jiffies(LONGEST_PAUSE_MS));
             let work_queue = self.late_accesses.work_queue();
-            if work_queue.queue_delayed::<_, 0>(self.clone(), next) {
+            if before == 0 {
+                // It may be set for an operation that has waited for longer, and does not wait any more.
+                work_queue.modify_delayed::<_, LOOK>(self.clone(), next);
+                *pause = next;
+            } else if work_queue.queue_delayed::<_, LOOK>(self.clone(), next) {
                 *pause = next;
             }
         }
@@ -697,6 +708,7 @@ impl Transmitter {
                 let Some(unsent) = state.waiting.pop_front() else {
                     return;
                 };
+                state.pause = 0;
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: a thread that gives up
                 // what does not wait any more finds it counted.
@@ -1059,6 +1071,7 @@ impl Transmitter {
             });
         }
         this.late_accesses.close();
+        this.look.cancel_sync();
         this.work.cancel_sync();
         let left = {
             let mut state = this.state.lock();
@@ -1106,6 +1119,8 @@ impl State {
         let unsent = self
             .waiting
             .take_named(&number, |unsent| unsent.name() == number)?;
+        // It may have been the first.
+        self.pause = 0;
         let credited = self.credits > self.waiting.len();
         if credited {
             self.credits = self.waiting.len();
@@ -1139,5 +1154,15 @@ impl WorkItem for Transmitter {
             transfer.refuse(error, &mut Budget::thread());
             cond_resched();
         }
+    }
+}
+
+impl WorkItem<LOOK> for Transmitter {
+    fn work(&self) -> &Work<Self, LOOK> {
+        &self.look
+    }
+
+    fn run(this: Arc<Self>) {
+        this.drain(&mut Budget::thread());
     }
 }
