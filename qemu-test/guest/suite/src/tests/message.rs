@@ -33,6 +33,7 @@ tests! {
     "selective-completion" ["kfi_endpoint.h R-CNTR-6"] selective_completion;
     "default-flags" ["kfi_endpoint.h"] default_flags;
     "several-in-one-buffer" ["kfi_endpoint.h"] several_in_one_buffer;
+    "several-in-one-buffer-that-is-gone" ["kfi_endpoint.h kfi_shim.h"] several_in_a_buffer_that_is_gone;
     "directed-receive" ["kfi_endpoint.h"] directed_receive;
     "source" ["kfi_eq.h"] source;
     "more-and-fence" ["kfi_endpoint.h"] more_and_fence;
@@ -501,6 +502,27 @@ fn default_flags(env: &Env) -> Outcome {
     quiet(&a.tx)?;
     drop((from, to));
     pair.close()
+}
+
+/// A completion that is read when the buffer is gone tells no place in it, and no address of the kernel.
+fn several_in_a_buffer_that_is_gone(env: &Env) -> Outcome {
+    let Pair { a, b, far, rig } = Pair::new(env, Caps::MSG | Caps::MULTI_RECV)?;
+    let from = Area::plain(&rig.session, 64)?;
+    let to = Area::plain(&rig.session, 8192)?;
+    b.post(
+        &Operation::new(Kind::RECV, Form::MSG)
+            .segment(to.all())
+            .context(7)
+            .flags(bits::MULTI_RECV),
+    )?;
+    a.send(from.all(), 1)?;
+    expect(&a.tx, 1, done::SEND_, 64)?;
+    drop(b.ep);
+    drop(to);
+    let entry = expect(&b.rx, 7, done::RECV_, 64)?;
+    check_eq!(entry.buf, 0);
+    drop((a, far, rig));
+    Ok(())
 }
 
 fn several_in_one_buffer(env: &Env) -> Outcome {
