@@ -8,12 +8,15 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kfi::{AvAttr, CqAttr, EpInfo, Session, WaitObj, Work};
+use kfi::{
+    AddressVector, AvAttr, CompletionQueue, CqAttr, Endpoint, EpInfo, Session, WaitObj, Work,
+};
 use kfi_host::process::Status;
 use rustix::process::{Resource, Rlimit, Signal};
 
 use crate::check::{Outcome, Stop};
 use crate::child;
+use crate::ends::quiet;
 use crate::env::Env;
 use crate::rig::Rig;
 use crate::tests::module::Modules;
@@ -24,6 +27,7 @@ tests! {
     "killed-sessions" ["R-CLOSE-8"] sessions;
     "killed-counters-and-works" ["R-CLOSE-8 R-DWQ-1"] counters_and_works;
     "killed-endpoints" ["R-CLOSE-8"] endpoints;
+    "endpoints-of-one-queue" ["R-CLOSE-4"] endpoints_of_one_queue;
     "killed-with-all-and-unloaded" ["R-CLOSE-5 R-CLOSE-8"] all;
 }
 
@@ -118,22 +122,42 @@ fn fill_counters(rig: &Rig, counters: u64, works: u64) -> Outcome {
     Ok(())
 }
 
+/// Opens an endpoint that is ready. It counts for less than by default, so that many are within the limit.
+fn small_endpoint(rig: &Rig, av: &AddressVector, cq: &CompletionQueue) -> Result<Endpoint, Stop> {
+    let mut entry = rig.info.entries()[0].clone();
+    (entry.tx_attr.size, entry.rx_attr.size) = (64, 64);
+    let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0)?;
+    ep.bind(av.handle(), 0)?;
+    let both = u64::from(kfi::uapi::KFI_TRANSMIT) | u64::from(kfi::uapi::KFI_RECV);
+    ep.bind(cq.handle(), both)?;
+    ep.enable()?;
+    Ok(ep)
+}
+
 fn fill_endpoints(rig: &Rig, count: u64) -> Outcome {
     let av = rig.domain.address_vector(&AvAttr::default())?;
     let cq = rig.domain.completion_queue(&CqAttr::new())?;
-    // They count for less than by default, so that all are within the limit.
-    let mut entry = rig.info.entries()[0].clone();
-    (entry.tx_attr.size, entry.rx_attr.size) = (64, 64);
     for _ in 0..count {
-        let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0)?;
-        ep.bind(av.handle(), 0)?;
-        let both = u64::from(kfi::uapi::KFI_TRANSMIT) | u64::from(kfi::uapi::KFI_RECV);
-        ep.bind(cq.handle(), both)?;
-        ep.enable()?;
-        std::mem::forget(ep);
+        std::mem::forget(small_endpoint(rig, &av, &cq)?);
     }
     std::mem::forget((av, cq));
     Ok(())
+}
+
+/// A queue that stays keeps nothing of endpoints that have come and gone.
+fn endpoints_of_one_queue(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let av = rig.domain.address_vector(&AvAttr::default())?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    drop(small_endpoint(&rig, &av, &cq)?);
+    let before = kernel_memory()?;
+    for _ in 0..4000 {
+        drop(small_endpoint(&rig, &av, &cq)?);
+        // Then it has no completion of it.
+        quiet(&cq)?;
+    }
+    // Less than half a KiB for each.
+    check_memory(env, &before, 1900)
 }
 
 /// Counters of one session, of at most so many objects.
