@@ -606,15 +606,6 @@ impl<O: Initiator + Send + Sync + 'static> Associations<O> {
         ControlFlow::Continue(())
     }
 
-    /// Takes an association out that was `seen` not to be used, if nobody has used it since.
-    fn take_unused(&mut self, pair: Pair, seen: Quiet) -> Option<KnownNode<O>> {
-        let quiet = self.known.get(&pair)?.quiet()?;
-        if quiet.since != seen.since {
-            return None;
-        }
-        self.take_quiet(pair)
-    }
-
     /// Takes an association out, if nobody uses it.
     fn take_quiet(&mut self, pair: Pair) -> Option<KnownNode<O>> {
         self.known.get(&pair)?.quiet()?;
@@ -785,9 +776,9 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         }
     }
 
-    /// Forgets associations that nobody uses, for a user of whose others so many never had a connection: all that
-    /// have none now, or else one, that which nobody has used for longest; if these are not few, only one that
-    /// never had any. Returns whether there are some.
+    /// Forgets associations that nobody uses, for a user of whose others so many never had a connection. If these
+    /// are few: all that have no connection, or else the one that nobody has used for longest; else all that never
+    /// had any. Returns whether there is room, or may be.
     fn make_place(&self, unreached: usize) -> bool {
         let few = unreached < FEW_UNREACHED;
         let now = self.shared.now();
@@ -802,21 +793,23 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             return false;
         }
         let mut best: Option<(Pair, Quiet)> = None;
-        let rank = |quiet: &Quiet| (!quiet.reached, quiet.since.age());
         let any = self.forget(|pair, quiet| {
-            if best.is_none_or(|(_, other)| rank(&quiet) > rank(&other)) {
+            if best.is_none_or(|(_, other)| quiet.since.age() > other.since.age()) {
                 best = Some((pair, quiet));
             }
             // All of these at once: to look at all others for each would take long.
-            !quiet.connected
+            !quiet.connected && (few || !quiet.reached)
         });
         if any {
             return true;
         }
         let is_none = best.is_none();
-        let best = best.filter(|(_, quiet)| few || !quiet.reached);
-        let Some((pair, quiet)) = best else {
+        let Some((pair, _)) = best.filter(|_| few) else {
             let mut associations = self.associations.lock();
+            if has_room(associations.count, unreached) {
+                // Another thread has forgotten some.
+                return true;
+            }
             associations.all_used = Some(now);
             if is_none {
                 associations.none_quiet = Some(now);
@@ -824,7 +817,7 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             return false;
         };
         // If somebody has used it meanwhile, there is another one, or there is none.
-        let taken = self.associations.lock().take_unused(pair, quiet);
+        let taken = self.associations.lock().take_quiet(pair);
         close(taken);
         true
     }

@@ -137,6 +137,10 @@ const CHUNK: usize = 64;
 /// unless their numbers begin with a multiple of [`CHUNK`].
 const MAX_CHUNKS: usize = 16 << 10;
 
+/// So often the association is looked for of which nothing has been under way for longest; then it is one of which
+/// nothing is.
+const TRIES: u32 = 8;
+
 /// When requests of a NIC that are not over have more bytes than this, those of others are not kept: they
 /// are pulled, or fetched, when it is known where they go, or come from.
 const PEER_BYTES: usize = 4 << 20;
@@ -1085,6 +1089,7 @@ impl Visitor {
             ack,
             promised,
         } = greeting;
+        let idle_before = state.lane.idle();
         if state.gone {
             return Attached::refused(connection, bye::NONE);
         }
@@ -1150,7 +1155,10 @@ impl Visitor {
                 // From now on.
                 (state.over, state.untold) = (None, None);
                 state.idle.note(state.lane.idle(), Instant::now);
-                state.idle.note_connection(Instant::now);
+                // It does not count if requests are over by what its initiator says on it.
+                if state.lane.idle() == idle_before {
+                    state.idle.note_connection(Instant::now);
+                }
                 if state.lane.gives_time() {
                     state.unacknowledged = Unacknowledged::new(None, 0);
                 }
@@ -1380,14 +1388,15 @@ impl Visitor {
         self.end_session(state, ended);
     }
 
-    /// Ends it if nothing of it has been under way since then; returns whether it is at its end. May sleep.
-    fn retire(this: &Arc<Self>, since: Instant) -> bool {
+    /// Ends it if nothing of it is under way, nor has been since then, if that matters; returns whether it is at its
+    /// end. May sleep.
+    fn retire(this: &Arc<Self>, since: Option<Instant>) -> bool {
         {
             let mut state = this.state.lock();
             if !state.gone {
                 this.note_quiet(&mut state);
                 // It may have been used, and be quiet again.
-                if state.quiet != Some(since) {
+                if state.quiet.is_none() || since.is_some_and(|since| state.quiet != Some(since)) {
                     return false;
                 }
             }
@@ -1794,15 +1803,19 @@ impl Visitors {
     /// Returns the one that has said `HELLO`; `EBUSY` if there are too many of which something is under
     /// way. May sleep.
     pub(super) fn find(shared: &Arc<Shared>, pair: Pair) -> Result<Arc<Visitor>> {
+        let mut tries = 0;
         loop {
             if let Some(visitor) = shared.visitors.find_or_add(shared, pair)? {
                 return Ok(visitor);
             }
             let (since, longest) = shared.visitors.longest_quiet().ok_or(EBUSY)?;
-            // If it has been used since, there is another one, or there is none.
+            // If it has been used since, there is another one, or there is none; but nobody waits for long because
+            // all are used in turn.
+            let since = (tries < TRIES).then_some(since);
             if Visitor::retire(&longest, since) {
                 shared.visitors.forget(&longest);
             }
+            tries = tries.wrapping_add(1);
             cond_resched();
         }
     }
