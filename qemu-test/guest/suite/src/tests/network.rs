@@ -93,6 +93,7 @@ tests! {
     "session-with-a-target-started-again" ["kfi_endpoint.h"] sessions::started_again;
     "cancelled-while-held" ["kfi_endpoint.h"] sessions::cancelled_while_held;
     "newcomers-that-reset" ["kfi_endpoint.h"] newcomers::reset;
+    "newcomers-that-are-silent" ["kfi_endpoint.h"] newcomers::silent_ones;
     "too-many-newcomers" ["kfi_endpoint.h"] newcomers::too_many;
     "newcomers-beside-an-unload" ["R-CLOSE-5"] newcomers::beside_an_unload;
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;

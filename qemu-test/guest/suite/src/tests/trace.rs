@@ -135,7 +135,10 @@ fn events_of_triggers(env: &Env) -> Outcome {
     counter.add(3)?;
     crate::ends::expect(&pair.a.tx, 3, crate::ends::done::SEND_, 8)?;
     let lines = tracing.lines()?;
-    has(&lines, &["kfi_soft_cancel:", "threshold=5 "])?;
+    has(
+        &lines,
+        &["kfi_soft_cancel:", "threshold=5 ", "kind=classic"],
+    )?;
     has(&lines, &["kfi_soft_fire:", "threshold=3 "])?;
     let fired = lines.iter().filter(|line| line.contains("kfi_soft_fire:"));
     check_eq!(fired.count(), 1, "what has fired");

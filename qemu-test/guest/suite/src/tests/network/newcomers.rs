@@ -77,6 +77,19 @@ pub(super) fn reset(env: &Env) -> Outcome {
     Ok(())
 }
 
+/// Connections that stay, and on which nothing is said, keep others out for a time only.
+pub(super) fn silent_ones(env: &Env) -> Outcome {
+    let _modules = load_network(env, PATIENT)?;
+    let mut open = Vec::new();
+    silent(THERE, OF_ONE, &mut open)?;
+    Peer::be_turned_away(THERE, HERE)?;
+    until(|| Ok(Peer::connect(THERE, HERE, 1).is_ok()))?;
+    for mut peer in open {
+        peer.until_closed()?;
+    }
+    Ok(())
+}
+
 /// The module goes though there are connections on which nothing was said yet, and others come just then; all of
 /// them are closed.
 pub(super) fn beside_an_unload(env: &Env) -> Outcome {
