@@ -81,7 +81,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
         r"kfi_soft/(attention|counter|grown|trigger|poll_set|wait_set)",
         "cntr/ wait/ waitset/ pollset/ trywait/ trigger/ deferred/ control-work/ model/ trace/ module/consumer",
     ),
-    (r"kfi_soft/queue", "queue/ wait/ waitset/ trywait/ message/ module/consumer module/transfer"),
+    (r"kfi_soft/queue", "queue/ wait/ waitset/ trywait/ message/ load/endpoints-of module/consumer module/transfer"),
     (
         r"kfi_soft/(wires?\.|wire/(atomics|loopback|remote))",
         "message/ tagged/ rma/ atomic/ faults/ network/ module/transfer",
@@ -104,7 +104,10 @@ AREAS: Tuple[Tuple[str, str], ...] = (
     (r"kfi_soft", EVERYTHING + " close/ info/ lifetime/"),
     (r"kfabric/(tostr|strerror|abi/text)", "info/ tool/ queue/ module/mock-providers module/consumer"),
     (r"kfabric", "info/ session/ tool/ module/"),
-    (r"kfi_shim/(session|object|turns|estimate|queues)", "session/ buffer/ users/ attacker/ close/ load/ hostile/"),
+    (
+        r"kfi_shim/(endpoint_close|session|object|turns|estimate|queues)",
+        "session/ buffer/ users/ attacker/ close/ load/ hostile/",
+    ),
     (r"kfi_shim/wait_fd", "waitfd/ users/ attacker/"),
     (r"kfi_shim", EVERYTHING + " session/ buffer/ endpoint/ tagged/ atomic/ hostile/ info/ users/ attacker/"),
 )
@@ -113,7 +116,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
 # What is compiled for user space, too, and the package with its tests there.
 HOST: Tuple[Tuple[str, str], ...] = (
     (r"kfi_soft/(attention|grown|trigger/(due_queue|pending_table|threshold))\b", "kfi-engine"),
-    (r"kfi_soft/(share|wire/tcp/(frame|incoming|outgoing|retry|stops|stream))\.rs", "kfi-wire"),
+    (r"kfi_soft/(share|wire/tcp/(frame|idle|incoming|outgoing|retry|stops|stream))\.rs", "kfi-wire"),
 )
 
 
