@@ -4,8 +4,8 @@
 //!
 //! That waits for operations that a peer has, which takes as long as the peer likes, within limits, and cannot be
 //! interrupted. So a work queue does it, and the thread that has asked for it waits for that, but not for long when it
-//! is killed. If so many of a user are being closed there already, or there is no memory for it, the thread does it
-//! itself: what one peer keeps is nothing that others wait for.
+//! is killed. If so many of a user, or of all, are being closed there already, or there is no memory for it, the
+//! thread does it itself: what one peer keeps is nothing that others wait for.
 
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,7 @@ struct Task {
     session: Arc<Session>,
     handle: u32,
     object: Object,
-    /// Its part in those of the user that are closed at a time.
+    /// Its part in those of the user, and of all, that are closed at a time.
     _charge: Charge,
 }
 
@@ -73,22 +73,22 @@ pub(crate) struct EndpointClose {
     /// Woken then.
     #[pin]
     settled: WaitQueue,
-    ends: Arc<Ends>,
+    closes: Arc<Ends>,
     /// Closes it.
     #[pin]
     work: Work<EndpointClose>,
 }
 
 impl EndpointClose {
-    /// For an endpoint that is to be closed on `ends`. `ENOMEM`.
-    pub(crate) fn new(ends: Arc<Ends>) -> Result<Arc<Self>> {
+    /// For an endpoint that is to be closed on `closes`. `ENOMEM`.
+    pub(crate) fn new(closes: Arc<Ends>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 task <- new_mutex!(None, "kfi_shim::EndpointClose::task"),
                 answer <- new_mutex!(None, "kfi_shim::EndpointClose::answer"),
                 closed: Atomic::new(false),
                 settled <- WaitQueue::new(c"kfi_shim::EndpointClose::settled", static_lock_class!()),
-                ends,
+                closes,
                 work <- new_work!("kfi_shim::EndpointClose::work"),
             }),
             GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
@@ -110,7 +110,7 @@ impl EndpointClose {
             object,
             _charge: charge,
         });
-        if !this.ends.queue(this.clone()) {
+        if !this.closes.queue(this.clone()) {
             // The queue is there as long as there are sessions; but nothing is to stay.
             this.carry_out();
         }
@@ -160,8 +160,8 @@ impl WorkItem for EndpointClose {
 
     fn run(this: Arc<Self>) {
         this.carry_out();
-        let ends = this.ends.clone();
+        let closes = this.closes.clone();
         drop(this);
-        ends.leave();
+        closes.leave();
     }
 }

@@ -97,7 +97,7 @@ global_lock! {
 }
 
 global_lock! {
-    /// Where sessions end, and many are woken.
+    /// Where sessions end, endpoints are closed, and many are woken.
     // SAFETY: Initialised in the module's init, before the device is registered.
     pub(crate) unsafe(uninit) static QUEUES: Mutex<Option<queues::Queues>> = None;
 }

@@ -10,22 +10,29 @@ use kernel::{
 };
 
 use crate::{
-    kfi::linux::{
-        users::Users,
-        work_queue::{
-            WorkItem,
-            WorkQueue,
-            WorkQueueFlags, //
+    kfi::{
+        consumer::Quota,
+        linux::{
+            users::Users,
+            work_queue::{
+                WorkItem,
+                WorkQueue,
+                WorkQueueFlags, //
+            }, //
         }, //
     },
     QUEUES, //
 };
 
-/// How long the module waits at a time for sessions that end, and endpoints that are closed, in milliseconds: less than makes the kernel
-/// report a task that hangs.
+/// How long the module waits at a time for sessions that end, or endpoints that are closed, in milliseconds: less
+/// than makes the kernel report a task that hangs.
 const WAIT_SLICE_MS: u32 = 10_000;
 
-/// Where sessions end, and endpoints are closed.
+/// So many endpoints of all users are closed by the work queue at once. It has places for twice as many: on a machine
+/// of one node or two none of them waits for another one.
+const CLOSES_AT_ONCE: usize = 512;
+
+/// Where sessions end, or endpoints are closed.
 pub(crate) struct Ends {
     queue: Arc<WorkQueue>,
     /// Those that are queued, and those that are ending.
@@ -33,8 +40,16 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Queues the end of a session, or the close of an endpoint, which calls [`Self::leave`] when it has run; `false` if the module goes,
-    /// or it is queued already.
+    /// Creates a queue of this name.
+    fn new(name: &CStr) -> Result<Arc<Self>> {
+        let under_way = Users::new();
+        under_way.open();
+        let queue = new_queue(name)?;
+        Ok(Arc::new(Self { queue, under_way }, GFP_KERNEL)?)
+    }
+
+    /// Queues the end of a session, or the close of an endpoint, which calls [`Self::leave`] when it has run; `false`
+    /// if the module goes, or it is queued already.
     pub(crate) fn queue<T: WorkItem>(&self, end: Arc<T>) -> bool {
         if !self.under_way.enter() {
             return false;
@@ -51,7 +66,7 @@ impl Ends {
         self.under_way.leave();
     }
 
-    /// Waits until all sessions have ended, and all endpoints are closed, and destroys the queue.
+    /// Waits until all that was queued has run, and destroys the queue.
     fn destroy(&self) {
         // A session with very much takes minutes to end on a slow machine, as it should; but nothing hangs.
         while !self.under_way.close_within(WAIT_SLICE_MS) {}
@@ -59,10 +74,22 @@ impl Ends {
     }
 }
 
+/// Creates a work queue.
+fn new_queue(name: &CStr) -> Result<Arc<WorkQueue>> {
+    // The memory of sessions that were killed for want of it is freed there.
+    let flags = WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM);
+    Arc::pin_init(WorkQueue::new(name, flags), GFP_KERNEL)
+}
+
 /// The work queues.
 #[derive(Clone)]
 pub(crate) struct Queues {
-    /// Where sessions end, and endpoints are closed.
+    /// Where endpoints are closed: not where sessions end, as what peers keep is nothing that the end of a session
+    /// waits for.
+    pub(crate) closes: Arc<Ends>,
+    /// How many are closed there.
+    pub(crate) closes_at_once: Arc<Quota>,
+    /// Where sessions end.
     pub(crate) ends: Arc<Ends>,
     /// Where those are woken that wait for a descriptor, unless they are a few threads.
     pub(crate) wakes: Arc<WorkQueue>,
@@ -74,20 +101,11 @@ pub(crate) struct QueuesUse(Queues);
 impl QueuesUse {
     /// Creates the queues.
     pub(crate) fn new() -> Result<Self> {
-        // The memory of sessions that were killed for want of it is freed there.
-        let flags = WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM);
-        let queue = |name| Arc::pin_init(WorkQueue::new(name, flags), GFP_KERNEL);
-        let under_way = Users::new();
-        under_way.open();
         let queues = Queues {
-            ends: Arc::new(
-                Ends {
-                    queue: queue(c"kfi_shim_ends")?,
-                    under_way,
-                },
-                GFP_KERNEL,
-            )?,
-            wakes: queue(c"kfi_shim_wakes")?,
+            closes: Ends::new(c"kfi_shim_closes")?,
+            closes_at_once: Quota::new(CLOSES_AT_ONCE, None)?,
+            ends: Ends::new(c"kfi_shim_ends")?,
+            wakes: new_queue(c"kfi_shim_wakes")?,
         };
         *QUEUES.lock() = Some(queues.clone());
         Ok(Self(queues))
@@ -97,7 +115,9 @@ impl QueuesUse {
 impl Drop for QueuesUse {
     fn drop(&mut self) {
         let queues = QUEUES.lock().take();
-        // The queue for wake-ups goes last, as sessions that end may leave some to it.
+        // An endpoint that is closed may leave the end of its session to the next queue. The one for wake-ups goes
+        // last, as sessions that end may leave some to it.
+        self.0.closes.destroy();
         self.0.ends.destroy();
         self.0.wakes.destroy();
         drop(queues);

@@ -913,7 +913,8 @@ impl Session {
         // Else the thread closes it itself.
         let close = if is_endpoint {
             let charge = this.owner.user.endpoint_close();
-            charge.and_then(|charge| Ok((EndpointClose::new(this.queues().ends.clone())?, charge)))
+            charge
+                .and_then(|charge| Ok((EndpointClose::new(this.queues().closes.clone())?, charge)))
         } else {
             Err(EINVAL)
         };

@@ -23,6 +23,7 @@ use crate::{
         }, //
     },
     module_parameters,
+    queues,
     session::Holdings,
     turns::Turns,
     wait_fd::{
@@ -45,8 +46,8 @@ pub(crate) struct UserEntry {
 /// The users who have sessions.
 pub(crate) type UserList = KVVec<UserEntry>;
 
-/// So many sessions of a user end at once, and so many of its endpoints are closed there. On a machine of one node the
-/// work queue has places for 16 times as many.
+/// So many sessions of a user end at once, and so many of its endpoints are closed by the work queue for that. On a
+/// machine of one node the queues have places for 32 times as many.
 const ENDS_AT_ONCE: usize = 32;
 
 /// Those who wait for descriptors of so many objects of a user are woken at once. The work queue has places for
@@ -90,7 +91,7 @@ impl Limits {
             with_threads: Quota::new(with_threads, None)?,
             endpoints: Quota::new(endpoints, None)?,
             ends: Turns::new(ENDS_AT_ONCE)?,
-            endpoint_closes: Quota::new(ENDS_AT_ONCE, None)?,
+            endpoint_closes: Quota::new(ENDS_AT_ONCE, Some(queues::current()?.closes_at_once))?,
             wakes: Turns::new(WAKES_AT_ONCE)?,
             later: Later::new()?,
         })

@@ -129,6 +129,7 @@ tests! {
     "flows-of-users" ["kfi_endpoint.h"] flows_of_users;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-in-a-close" ["kfi_shim.h R-CLOSE-8"] killed_in_a_close;
+    "killed-in-many-closes" ["kfi_shim.h R-CLOSE-8"] killed_in_many_closes;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
 }
@@ -1956,6 +1957,60 @@ fn killed_in_a_close(env: &Env) -> Outcome {
     let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
     check!(users()?.trim() != "0", "all was closed before");
     peer.respond(sent, CANCELED)?;
+    until(|| Ok(users()?.trim() == "0"))?;
+    drop((peer, listener));
+    Ok(())
+}
+
+/// The same with more endpoints than are closed elsewhere of a user: the process goes when those have been closed that its
+/// threads close themselves.
+fn killed_in_many_closes(env: &Env) -> Outcome {
+    const ENDPOINTS: usize = 40;
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let (begin, begun) = UnixStream::pair()?;
+    let mut child = process::fork(|| {
+        let send = || {
+            let mut node = Node::open(env, 4096)?;
+            node.send_to(THERE, 7)?;
+            Ok::<_, Stop>(node)
+        };
+        let Ok(nodes) = (0..ENDPOINTS)
+            .map(|_| send())
+            .collect::<Result<Vec<_>, _>>()
+        else {
+            return 1;
+        };
+        // Not before they were sent.
+        if (&begun).read_exact(&mut [0]).is_err() {
+            return 1;
+        }
+        thread::scope(|scope| {
+            for node in &nodes {
+                scope.spawn(|| node.rig.session.close_handle(node.end.ep.handle()));
+            }
+        });
+        2
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    let mut sent = BTreeSet::new();
+    while sent.len() < ENDPOINTS {
+        check!(sent.insert(peer.until(|frame| matches!(frame, Frame::Request(_)))?));
+    }
+    (&begin).write_all(&[0])?;
+    let mut withdrawn = BTreeSet::new();
+    while withdrawn.len() < ENDPOINTS {
+        check!(withdrawn.insert(peer.until(|frame| matches!(frame, Frame::Withdraw))?));
+    }
+    check_eq!(sent, withdrawn);
+    child.kill(Signal::KILL)?;
+    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
+    check!(users()?.trim() != "0", "all was closed before");
+    for id in withdrawn {
+        peer.respond(id, CANCELED)?;
+    }
+    let status = child.wait()?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
     until(|| Ok(users()?.trim() == "0"))?;
     drop((peer, listener));
     Ok(())
