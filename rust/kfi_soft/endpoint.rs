@@ -109,6 +109,7 @@ use crate::{
     transfer::{
         atomic,
         completer::Completer,
+        credits::Credits,
         multi_buffer::MultiUse,
         receive_queue::{
             Posted,
@@ -123,7 +124,6 @@ use crate::{
         transmitter::{
             self,
             CancelledBegun,
-            Credits,
             Transmitter, //
         }, //
     },
@@ -506,7 +506,6 @@ impl EndpointState {
             auth_key: self.auth_key.clone(),
             caps: info::allowed(self.attributes.tx_caps),
             credits,
-            shares_credits: setup.stx.is_some(),
             iov_limit: self.attributes.tx_iov_limit,
             rma_iov_limit: self.attributes.rma_iov_limit,
             inject_size: self.attributes.inject_size,

@@ -25,7 +25,7 @@
 //! 6. `kfi_soft::Counter::state`, `kfi::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state`, `kfi_soft::Tcp::associations` and the locks of
 //!    `kfi_soft::Stripes`;
-//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`,
+//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Credits::line`, `kfi_soft::Parking::state`,
 //!    `kfi_soft::LateDeliveries::requests`, `kfi_soft::Landings::list`, `kfi_soft::Transfer::inside`,
 //!    `kfi_soft::RemoteRequest::reply`, `kfi_soft::RemoteRequest::starter`,
 //!    `kfi_soft::Association::inbox`, `kfi_soft::Visitor::outbox`, `kfi_soft::Visitor::quiet`,

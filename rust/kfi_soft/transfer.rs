@@ -17,6 +17,7 @@ use crate::{
 pub(crate) mod accepted;
 pub(crate) mod atomic;
 pub(crate) mod completer;
+pub(crate) mod credits;
 pub(crate) mod inbound;
 pub(crate) mod landing;
 pub(crate) mod late_deliveries;

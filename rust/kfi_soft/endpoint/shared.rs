@@ -58,11 +58,11 @@ use crate::{
     },
     transfer::{
         completer::Completer,
+        credits::Credits,
         receive_queue::{
             report_cancelled,
             ReceiveQueue, //
-        },
-        transmitter::Credits, //
+        }, //
     }, //
 };
 
@@ -86,7 +86,7 @@ impl SharedTransmitContext {
         if let Some(attr) = attr {
             attributes = attributes.with_tx(attr)?;
         }
-        let credits = Credits::new(attributes.tx_size)?;
+        let credits = Credits::new_shared(attributes.tx_size)?;
         let domain = Hold::new(domain)?;
         NewFid::new(
             pin_init!(Self {

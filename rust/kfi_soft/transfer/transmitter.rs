@@ -28,10 +28,6 @@ use kernel::{
         new_spinlock_irq,
         Arc,
         SpinLockIrq, //
-    },
-    time::{
-        msecs_to_jiffies,
-        Jiffies, //
     }, //
 };
 
@@ -88,6 +84,7 @@ use crate::{
             CountedEvent,
             MemoryUse, //
         },
+        credits::Credits,
         late_deliveries::LateDeliveries,
         origin::Origin,
         outstanding::{
@@ -115,12 +112,8 @@ const STEP: usize = 64;
 /// So many steps more are made where interrupts are disabled.
 const FEW_STEPS: usize = 3;
 
-/// For so long an operation waits at most, in milliseconds, before a credit is looked for again which another endpoint
-/// may have given back.
-const LONGEST_PAUSE_MS: u32 = 1000;
-
-/// The work item that looks for one.
-const LOOK: u64 = 1;
+/// The work item that begins what waits when another endpoint has given a credit back.
+const CREDITED: u64 = 1;
 
 /// Names an operation that was noted: its context, to be found by, and a number of its own.
 pub(crate) type NotedName = (usize, usize);
@@ -148,66 +141,12 @@ pub(crate) struct TxConfig {
     pub(crate) caps: Caps,
     /// How many operations may be under way, in it and in all that share it.
     pub(crate) credits: Arc<Credits>,
-    /// Others use them too.
-    pub(crate) shares_credits: bool,
     /// Ranges of memory that an operation may have.
     pub(crate) iov_limit: usize,
     /// Ranges of a peer's memory that an operation may have.
     pub(crate) rma_iov_limit: usize,
     /// The most bytes that are sent from a buffer which is free again at once.
     pub(crate) inject_size: usize,
-}
-
-/// How many operations may be under way.
-pub(crate) struct Credits {
-    used: Atomic<usize>,
-    size: usize,
-}
-
-impl Credits {
-    /// For `size` operations at a time.
-    pub(crate) fn new(size: usize) -> Result<Arc<Self>> {
-        Ok(Arc::new(
-            Self {
-                used: Atomic::new(0),
-                size,
-            },
-            GFP_KERNEL,
-        )?)
-    }
-
-    /// Takes one; `false` if there is none.
-    fn take(&self) -> bool {
-        // Never more than there are, not even for a moment: an operation that finds none waits
-        // until one is given back. Relaxed: `cmpxchg` validates the value.
-        let mut used = self.used.load(ordering::Relaxed);
-        while used < self.size {
-            // Acquire: what was done with it is over.
-            match self
-                .used
-                .cmpxchg(used, used.wrapping_add(1), ordering::Acquire)
-            {
-                Ok(_) => return true,
-                Err(current) => used = current,
-            }
-        }
-        false
-    }
-
-    /// Returns whether there is none left.
-    fn is_spent(&self) -> bool {
-        // Relaxed: a thread that is wrong finds none next time.
-        self.used.load(ordering::Relaxed) >= self.size
-    }
-
-    /// Gives one back.
-    fn give(&self) {
-        // Full: the thread that takes it sees the operation over, and the one that gives it looks
-        // for those that wait after that.
-        // See `qemu-test/litmus/KFI-slot-reuse.litmus` and
-        // `qemu-test/litmus/KFI-transmit-credit.litmus`.
-        self.used.fetch_sub(1, ordering::Full);
-    }
 }
 
 /// An operation that is yet to begin.
@@ -309,9 +248,8 @@ struct State {
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other.
     credits: usize,
-    /// For how long the first of them waited for a credit last, before it was looked for again, in jiffies; 0 if
-    /// nobody has looked.
-    pause: Jiffies,
+    /// Memory to get into line for a credit that is shared; none while it is in line, or just given one.
+    in_line: Option<Vacant>,
     /// A thread is looking after `waiting`.
     draining: bool,
     /// The number of the operations that are held back for others to come (`KFI_MORE`).
@@ -347,15 +285,20 @@ pub(crate) struct Transmitter {
     idle: WaitQueue,
     #[pin]
     work: Work<Transmitter>,
-    /// Looks for a credit that another endpoint may have given back.
+    /// Begins what waits when another endpoint has given a credit back.
     #[pin]
-    look: Work<Transmitter, LOOK>,
+    credited: Work<Transmitter, CREDITED>,
 }
 
 impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(config: TxConfig) -> Result<Arc<Self>> {
         let late_accesses = LateDeliveries::new(&config.domain)?;
+        let in_line = if config.credits.is_shared() {
+            Some(Vacant::new(GFP_KERNEL)?)
+        } else {
+            None
+        };
         let number = config.node.number_transmitter();
         Arc::pin_init(
             pin_init!(Self {
@@ -372,7 +315,7 @@ impl Transmitter {
                         closed: false,
                         waiting: EntryQueue::new(),
                         credits: 0,
-                        pause: 0,
+                        in_line,
                         draining: false,
                         batch: 0,
                         noted: RBTree::new(),
@@ -383,7 +326,7 @@ impl Transmitter {
                 ),
                 idle <- WaitQueue::new(c"kfi_soft::Transmitter::idle", static_lock_class!()),
                 work <- new_work!("kfi_soft::Transmitter::work"),
-                look <- new_work!("kfi_soft::Transmitter::look"),
+                credited <- new_work!("kfi_soft::Transmitter::credited"),
             }),
             GFP_KERNEL,
         )
@@ -645,28 +588,26 @@ impl Transmitter {
         drop(noted);
     }
 
-    /// Takes a credit for an operation; `false` if there is none yet. With the lock held.
-    fn take_credit(self: &Arc<Self>, pause: &mut Jiffies) -> bool {
-        if self.config.credits.take() {
-            return true;
+    /// Hands over a credit that another endpoint has given back, and the memory to get into line again; `false` if it
+    /// is of no use here. From any context, without its lock.
+    pub(super) fn credit(self: &Arc<Self>, in_line: Vacant) -> bool {
+        let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            drop(in_line);
+            return false;
         }
-        if self.config.shares_credits {
-            // There is no notification when another endpoint gives one back. It waits for no longer than it has
-            // waited already, and many that wait for long, as some completion queue is not read, cost little.
-            let before = *pause;
-            let next = before
-                .saturating_mul(2)
-                .clamp(1, msecs_to_jiffies(LONGEST_PAUSE_MS));
-            let work_queue = self.late_accesses.work_queue();
-            if before == 0 {
-                // It may be set for an operation that has waited for longer, and does not wait any more.
-                work_queue.modify_delayed::<_, LOOK>(self.clone(), next);
-                *pause = next;
-            } else if work_queue.queue_delayed::<_, LOOK>(self.clone(), next) {
-                *pause = next;
-            }
+        state.in_line = Some(in_line);
+        if state.credits >= state.waiting.len() {
+            // Those that have waited for it were cancelled.
+            return false;
         }
-        false
+        state.credits = state.credits.wrapping_add(1);
+        // Under the lock: `close` cancels it after it has set that.
+        self.late_accesses
+            .work_queue()
+            .queue::<_, CREDITED>(self.clone());
+        true
     }
 
     /// Begins what waits, as far as it can and may, and leaves the rest to the work queue.
@@ -702,13 +643,16 @@ impl Transmitter {
                 }
                 match state.credits.checked_sub(1) {
                     Some(left) => state.credits = left,
-                    None if self.take_credit(&mut state.pause) => {}
-                    None => return,
+                    None => {
+                        let credits = &self.config.credits;
+                        if !credits.take_or_wait(self, &mut state.in_line) {
+                            return;
+                        }
+                    }
                 }
                 let Some(unsent) = state.waiting.pop_front() else {
                     return;
                 };
-                state.pause = 0;
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: a thread that gives up
                 // what does not wait any more finds it counted.
@@ -1036,6 +980,7 @@ impl Transmitter {
         // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
         this.state.lock().closed = true;
+        this.config.credits.leave(this);
         // Nothing is noted any more.
         let mut next = (0, 0);
         while let Some((found, preemption)) = this.find_next(&mut next, |transfer| {
@@ -1071,7 +1016,7 @@ impl Transmitter {
             });
         }
         this.late_accesses.close();
-        this.look.cancel_sync();
+        this.credited.cancel_sync();
         this.work.cancel_sync();
         let left = {
             let mut state = this.state.lock();
@@ -1119,8 +1064,6 @@ impl State {
         let unsent = self
             .waiting
             .take_named(&number, |unsent| unsent.name() == number)?;
-        // It may have been the first.
-        self.pause = 0;
         let credited = self.credits > self.waiting.len();
         if credited {
             self.credits = self.waiting.len();
@@ -1157,9 +1100,9 @@ impl WorkItem for Transmitter {
     }
 }
 
-impl WorkItem<LOOK> for Transmitter {
-    fn work(&self) -> &Work<Self, LOOK> {
-        &self.look
+impl WorkItem<CREDITED> for Transmitter {
+    fn work(&self) -> &Work<Self, CREDITED> {
+        &self.credited
     }
 
     fn run(this: Arc<Self>) {

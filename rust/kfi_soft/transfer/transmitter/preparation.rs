@@ -125,7 +125,7 @@ impl Transmitter {
         }
         let len = self.check_ranges(&operation, remote)?;
         // Not where others use the credits, too: they could not tell that these are used up.
-        let more = flags.contains(OpFlags::MORE) && !self.config.shares_credits;
+        let more = flags.contains(OpFlags::MORE) && !self.config.credits.is_shared();
         let fence = flags.contains(OpFlags::FENCE);
         let waits = more || fence || len > INLINE_LIMIT;
         let reserve = reserve.filter(|_| !waits);

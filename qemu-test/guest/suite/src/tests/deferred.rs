@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use kfi::{
-    bits, uapi, Caps, Counter, Domain, Error, Form, KfiErrno, Kind, MemoryRegion, MrAttr, OpType,
-    Operation, Work, WorkId,
+    bits, uapi, Caps, Counter, Domain, Endpoint, EpInfo, Error, Form, KfiErrno, Kind, MemoryRegion,
+    MrAttr, OpType, Operation, TxAttr, Work, WorkId,
 };
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{
     complete, done, expect, expect_context, expect_contexts, expect_count, expect_error, quiet,
-    settle, Area, Net, Pair, Setup, LONG,
+    settle, Area, End, Net, Pair, Setup, LONG,
 };
 use crate::env::Env;
 use crate::exchange::{self, Exchange};
@@ -49,6 +49,8 @@ tests! {
     "close-with-pending" ["R-CLOSE-2 R-CLOSE-4"] close_with_pending;
     "more-than-the-queue-takes" ["R-TRIG-24"] more_than_fits;
     "receives-more-than-the-queue-takes" ["R-TRIG-24 R-DWQ-19"] more_receives_than_fit;
+    "shared-room-in-turns" ["R-TRIG-24"] shared_room_in_turns;
+    "shared-room-of-those-that-go" ["R-TRIG-24 R-TRIG-26 R-CLOSE-4"] shared_room_of_those_that_go;
 }
 
 /// Queues many works.
@@ -1195,4 +1197,147 @@ fn more_receives_than_fit(env: &Env) -> Outcome {
     }
     expect_value(&done, count)?;
     net.close()
+}
+
+/// Endpoints that share room for one operation, and a peer that has no receive until it is asked to.
+struct SharedRoom {
+    pair: Pair,
+    stx: Endpoint,
+    ends: Vec<End>,
+    /// What is sent is the context, from here.
+    from: Area,
+    to: Area,
+    trigger: Arc<Counter>,
+}
+
+impl SharedRoom {
+    fn new(env: &Env, ends: usize) -> Result<Self, Stop> {
+        let pair = Pair::new(env, Caps::MSG)?;
+        let attr = TxAttr {
+            size: 1,
+            ..pair.entry().tx_attr.clone()
+        };
+        let stx = match pair.rig.domain.stx_context(Some(&attr), 0) {
+            Err(Error::Fabric(KfiErrno::ENOSYS)) => {
+                return Err(Stop::Skip("transmit contexts are not shared".to_owned()));
+            }
+            stx => stx?,
+        };
+        let open = || {
+            let info = EpInfo::Entry(&pair.rig.info, 0);
+            let mut end = End::open(&pair.rig.domain, info, &Setup::default())?;
+            end.ep.bind(stx.handle(), 0)?;
+            end.enable()?;
+            end.connect(&pair.b)?;
+            Ok::<_, Stop>(end)
+        };
+        let ends = (0..ends).map(|_| open()).collect::<Result<Vec<_>, _>>()?;
+        let from = Area::plain(&pair.session, 256)?;
+        for context in 0..32_u64 {
+            from.write(8 * context, &context.to_ne_bytes());
+        }
+        let to = Area::plain(&pair.session, 8)?;
+        let trigger = pair.counter()?;
+        Ok(Self {
+            pair,
+            stx,
+            ends,
+            from,
+            to,
+            trigger,
+        })
+    }
+
+    /// Lets an endpoint send the contexts, when the counter comes to one more.
+    fn submit(&self, end: usize, contexts: &[u64]) -> Outcome {
+        let threshold = self.trigger.read()? + 1;
+        let end = &self.ends[end];
+        for context in contexts {
+            let send = Operation::new(Kind::SEND, Form::MSG)
+                .segment(self.from.part(8 * context, 8))
+                .to(end.peer)
+                .context(*context)
+                .flags(bits::COMPLETION);
+            let work = Work::transfer(
+                OpType::SEND,
+                end.ep.handle(),
+                &send,
+                &self.trigger,
+                threshold,
+            );
+            self.pair.domain.queue_work(&work)?;
+        }
+        Ok(())
+    }
+
+    /// Receives a message, and returns its content.
+    fn receive(&self) -> Result<u64, Stop> {
+        let b = &self.pair.b;
+        b.recv(self.to.all(), 1)?;
+        expect(&b.rx, 1, done::RECV_, 8)?;
+        let bytes = self.to.bytes(0, 8);
+        Ok(bytes
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    fn close(self) -> Outcome {
+        drop((self.ends, self.from, self.to, self.trigger));
+        self.stx.close().map_err(|(_, error)| error)?;
+        self.pair.close()
+    }
+}
+
+/// What has fired at endpoints that share room has its turn, whatever the others have.
+fn shared_room_in_turns(env: &Env) -> Outcome {
+    let room = SharedRoom::new(env, 3)?;
+    room.submit(0, &[1, 2, 3, 4, 5, 6])?;
+    room.submit(1, &[11])?;
+    room.submit(2, &[21, 22])?;
+    room.trigger.add(1)?;
+    let received = (0..9)
+        .map(|_| room.receive())
+        .collect::<Result<Vec<_>, _>>()?;
+    // The first one has the room; behind it each has a turn.
+    check_eq!(received, [1, 2, 11, 21, 3, 22, 4, 5, 6]);
+    for (end, contexts) in [(0, &[1, 2, 3, 4, 5, 6][..]), (1, &[11]), (2, &[21, 22])] {
+        for context in contexts {
+            expect(&room.ends[end].tx, *context, done::SEND_, 8)?;
+        }
+    }
+    room.close()
+}
+
+/// Room that was meant for an endpoint that has no use for it any more goes to the next one; and it has its turn again
+/// if it has.
+fn shared_room_of_those_that_go(env: &Env) -> Outcome {
+    let mut room = SharedRoom::new(env, 5)?;
+    room.submit(0, &[1])?;
+    for end in 1..5 {
+        room.submit(end, &[[0, 10, 20, 30, 8][end]])?;
+    }
+    room.trigger.add(1)?;
+    // They wait for the first one: the second one is cancelled, the third one goes.
+    room.ends[1].ep.cancel(10)?;
+    expect_error(&room.ends[1].tx, 10, KfiErrno::ECANCELED)?;
+    drop(room.ends.remove(2));
+    check_eq!(room.receive()?, 1);
+    check_eq!(room.receive()?, 30);
+    check_eq!(room.receive()?, 8);
+    room.submit(1, &[12])?;
+    room.submit(0, &[2])?;
+    room.trigger.add(1)?;
+    check_eq!(room.receive()?, 12);
+    check_eq!(room.receive()?, 2);
+    for (end, contexts) in [(0, &[1, 2][..]), (1, &[12]), (2, &[30]), (3, &[8])] {
+        for context in contexts {
+            expect(&room.ends[end].tx, *context, done::SEND_, 8)?;
+        }
+    }
+    // A message can be posted where nobody waits.
+    room.ends[3].send(room.from.part(0, 8), 5)?;
+    check_eq!(room.receive()?, 0);
+    expect(&room.ends[3].tx, 5, done::SEND_, 8)?;
+    room.close()
 }
