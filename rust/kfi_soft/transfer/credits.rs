@@ -164,6 +164,7 @@ impl Credits {
 
     /// See [`Self::give`].
     fn give_in_line(&self) {
+        // Those that have no use for one leave the line by themselves, but may be about to.
         loop {
             let first = {
                 let mut line = self.line.lock();
@@ -173,7 +174,6 @@ impl Credits {
                 };
                 first
             };
-            // Those that have none do not come back by themselves.
             let (Waiter(transmitter), memory) = first.empty();
             if transmitter.credit(memory) {
                 return;
@@ -191,14 +191,20 @@ impl Credits {
         self.used.fetch_sub(1, ordering::Full);
     }
 
-    /// Takes a transmit context out of the line that is closed, and gets into it no more.
-    pub(super) fn leave(&self, transmitter: &Transmitter) {
+    /// Takes a transmit context out of the line that has no use for a credit any more, if it is there; returns the
+    /// memory for that. It may be given one just then. With the lock of the transmit context held, or when it is closed.
+    pub(super) fn leave(&self, transmitter: &Transmitter) -> Option<Vacant> {
+        if !self.is_shared {
+            return None;
+        }
         let number = transmitter.number();
         let waiter = self
             .line
             .lock()
-            .take_named(&number, |waiter| waiter.name() == number);
-        // Without the lock.
+            .take_named(&number, |waiter| waiter.name() == number)?;
+        // Not the last reference, as the caller has one.
+        let (waiter, memory) = waiter.empty();
         drop(waiter);
+        Some(memory)
     }
 }

@@ -598,8 +598,15 @@ impl Transmitter {
             return false;
         }
         state.in_line = Some(in_line);
-        if state.credits >= state.waiting.len() {
-            // Those that have waited for it were cancelled.
+        // Those that have waited for it may have been cancelled, and what has come since may have a fence: the
+        // end that it waits for has this look for a credit again.
+        // Acquire: as in `drain`.
+        let is_fenced = || {
+            let front = state.waiting.front();
+            front.is_some_and(|front| front.transfer.fence())
+                && self.active.load(ordering::Acquire) != 0
+        };
+        if state.credits >= state.waiting.len() || is_fenced() {
             return false;
         }
         state.credits = state.credits.wrapping_add(1);
@@ -920,7 +927,11 @@ impl Transmitter {
         // First: as in `end`.
         let (waiting, noted) = {
             let mut state = self.state.lock();
-            (state.take_waiting(transfer), state.forget(transfer))
+            let waiting = state.take_waiting(transfer);
+            if state.in_line.is_none() && state.credits >= state.waiting.len() {
+                state.in_line = self.config.credits.leave(self);
+            }
+            (waiting, state.forget(transfer))
         };
         drop(noted);
         // As in `end`, too.
@@ -980,7 +991,8 @@ impl Transmitter {
         // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
         this.state.lock().closed = true;
-        this.config.credits.leave(this);
+        // Without a lock.
+        drop(this.config.credits.leave(this));
         // Nothing is noted any more.
         let mut next = (0, 0);
         while let Some((found, preemption)) = this.find_next(&mut next, |transfer| {

@@ -51,6 +51,7 @@ tests! {
     "receives-more-than-the-queue-takes" ["R-TRIG-24 R-DWQ-19"] more_receives_than_fit;
     "shared-room-in-turns" ["R-TRIG-24"] shared_room_in_turns;
     "shared-room-of-those-that-go" ["R-TRIG-24 R-TRIG-26 R-CLOSE-4"] shared_room_of_those_that_go;
+    "shared-room-and-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_and_a_fence;
 }
 
 /// Queues many works.
@@ -1199,7 +1200,7 @@ fn more_receives_than_fit(env: &Env) -> Outcome {
     net.close()
 }
 
-/// Endpoints that share room for one operation, and a peer that has no receive until it is asked to.
+/// Endpoints that share room for operations, and a peer that has no receive until it is asked to.
 struct SharedRoom {
     pair: Pair,
     stx: Endpoint,
@@ -1211,10 +1212,10 @@ struct SharedRoom {
 }
 
 impl SharedRoom {
-    fn new(env: &Env, ends: usize) -> Result<Self, Stop> {
+    fn new(env: &Env, size: u64, ends: usize) -> Result<Self, Stop> {
         let pair = Pair::new(env, Caps::MSG)?;
         let attr = TxAttr {
-            size: 1,
+            size,
             ..pair.entry().tx_attr.clone()
         };
         let stx = match pair.rig.domain.stx_context(Some(&attr), 0) {
@@ -1250,6 +1251,11 @@ impl SharedRoom {
 
     /// Lets an endpoint send the contexts, when the counter comes to one more.
     fn submit(&self, end: usize, contexts: &[u64]) -> Outcome {
+        self.submit_with(end, contexts, 0)
+    }
+
+    /// The same with further flags.
+    fn submit_with(&self, end: usize, contexts: &[u64], flags: u64) -> Outcome {
         let threshold = self.trigger.read()? + 1;
         let end = &self.ends[end];
         for context in contexts {
@@ -1257,7 +1263,7 @@ impl SharedRoom {
                 .segment(self.from.part(8 * context, 8))
                 .to(end.peer)
                 .context(*context)
-                .flags(bits::COMPLETION);
+                .flags(bits::COMPLETION | flags);
             let work = Work::transfer(
                 OpType::SEND,
                 end.ep.handle(),
@@ -1291,7 +1297,7 @@ impl SharedRoom {
 
 /// What has fired at endpoints that share room has its turn, whatever the others have.
 fn shared_room_in_turns(env: &Env) -> Outcome {
-    let room = SharedRoom::new(env, 3)?;
+    let room = SharedRoom::new(env, 1, 3)?;
     room.submit(0, &[1, 2, 3, 4, 5, 6])?;
     room.submit(1, &[11])?;
     room.submit(2, &[21, 22])?;
@@ -1312,7 +1318,7 @@ fn shared_room_in_turns(env: &Env) -> Outcome {
 /// Room that was meant for an endpoint that has no use for it any more goes to the next one; and it has its turn again
 /// if it has.
 fn shared_room_of_those_that_go(env: &Env) -> Outcome {
-    let mut room = SharedRoom::new(env, 5)?;
+    let mut room = SharedRoom::new(env, 1, 5)?;
     room.submit(0, &[1])?;
     for end in 1..5 {
         room.submit(end, &[[0, 10, 20, 30, 8][end]])?;
@@ -1339,5 +1345,32 @@ fn shared_room_of_those_that_go(env: &Env) -> Outcome {
     room.ends[3].send(room.from.part(0, 8), 5)?;
     check_eq!(room.receive()?, 0);
     expect(&room.ends[3].tx, 5, done::SEND_, 8)?;
+    room.close()
+}
+
+/// Room is not kept for an operation that waits for others of its endpoint to end.
+fn shared_room_and_a_fence(env: &Env) -> Outcome {
+    let room = SharedRoom::new(env, 2, 2)?;
+    let [one, other] = [&room.ends[0], &room.ends[1]];
+    let part = |number: u64| room.from.part(8 * number, 8);
+    one.send(part(1), 1)?;
+    other.send(part(2), 2)?;
+    room.submit(0, &[3])?;
+    room.submit_with(0, &[4], bits::FENCE)?;
+    room.trigger.add(1)?;
+    // It has got into line for this one.
+    one.ep.cancel(3)?;
+    expect_error(&one.tx, 3, KfiErrno::ECANCELED)?;
+    other.ep.cancel(2)?;
+    expect_error(&other.tx, 2, KfiErrno::ECANCELED)?;
+    // As when it is turned away: once, if there is no room.
+    let send = Operation::new(Kind::SEND, Form::PLAIN).segment(part(5));
+    other.ep.post(&send.to(other.peer).context(5))?;
+    for number in [1, 5, 4] {
+        check_eq!(room.receive()?, number);
+    }
+    expect(&one.tx, 1, done::SEND_, 8)?;
+    expect(&one.tx, 4, done::SEND_, 8)?;
+    expect(&other.tx, 5, done::SEND_, 8)?;
     room.close()
 }
