@@ -783,14 +783,18 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         let few = unreached < FEW_UNREACHED;
         let now = self.shared.now();
         let soon = |then: u64| now.saturating_sub(then) < LOOK_MILLIS;
-        let (all_used, none_quiet) = {
+        {
             let associations = self.associations.lock();
-            (associations.all_used, associations.none_quiet)
-        };
-        let known = if few { none_quiet } else { all_used };
-        if known.is_some_and(soon) {
-            // So those that are to be refused keep nobody waiting, however many they are.
-            return false;
+            let known = if few {
+                associations.none_quiet
+            } else {
+                associations.all_used
+            };
+            if known.is_some_and(soon) {
+                // So those that are to be refused keep nobody waiting, however many they are. But another thread may
+                // have forgotten some.
+                return has_room(associations.count, unreached);
+            }
         }
         let mut best: Option<(Pair, Quiet)> = None;
         let any = self.forget(|pair, quiet| {

@@ -1808,7 +1808,10 @@ impl Visitors {
             if let Some(visitor) = shared.visitors.find_or_add(shared, pair)? {
                 return Ok(visitor);
             }
-            let (since, longest) = shared.visitors.longest_quiet().ok_or(EBUSY)?;
+            let Some((since, longest)) = shared.visitors.longest_quiet() else {
+                // Another thread may have made the place that it had looked for.
+                return shared.visitors.find_or_add(shared, pair)?.ok_or(EBUSY);
+            };
             // If it has been used since, there is another one, or there is none; but nobody waits for long because
             // all are used in turn.
             let since = (tries < TRIES).then_some(since);
