@@ -1083,6 +1083,27 @@ mod tests {
         Ok(())
     }
 
+    /// A thread that has come with a piece, for a page that others have filled meanwhile, has to come again.
+    #[test]
+    fn piece_without_a_page() -> Result {
+        let mut table = Table::new(3 * PIECES * SLOTS, 1)?;
+        for i in 0..(PIECES - 1) * SLOTS {
+            insert(&mut table, i, 0)?;
+        }
+        let late = Table::new_chunk(&table.wanted(PendingOwner::NOBODY), GFP_KERNEL)?;
+        for i in 0..SLOTS {
+            insert(&mut table, i, 0)?;
+        }
+        assert_eq!(table.capacity(), PIECES * SLOTS);
+        drop(table.grow(late));
+        assert_eq!(table.capacity(), PIECES * SLOTS);
+        for i in 0..PIECES * SLOTS {
+            insert(&mut table, i, 0)?;
+        }
+        assert_eq!(table.pages.len(), 2);
+        Ok(())
+    }
+
     #[test]
     fn pages_follow_each_other() -> Result {
         let limit = 2 * PIECES * SLOTS + 5;

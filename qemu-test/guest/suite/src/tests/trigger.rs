@@ -40,6 +40,7 @@ tests! {
     alone "case-27-posts-race-fire" ["R-TRIG-24"] posts_race_fire;
     "case-28-cancel" ["R-TRIG-26"] cancel;
     alone "case-28-cancel-races-fire" ["R-TRIG-26 R-TRIG-10"] cancel_races_fire;
+    alone "case-28-cancel-of-receives-races-fire" ["R-TRIG-26 R-TRIG-10"] cancel_of_receives_races_fire;
     alone "case-28-threads-cancel-one" ["R-TRIG-26"] threads_cancel_one;
     "case-29-close-with-pending" ["R-CLOSE-4 R-CLOSE-2"] close_with_pending;
     "case-29-close-races-fire" ["R-CLOSE-4"] close_races_fire;
@@ -793,6 +794,69 @@ fn cancel_races_fire(env: &Env) -> Outcome {
     env.note(format!(
         "{cancelled} cancelled, {fired} fired, {late} of them cancelled too late"
     ));
+    net.close()
+}
+
+/// Receives for which nothing comes can be cancelled whether they are pending, have fired or are posted; and each that
+/// was cancelled says so, whatever it was just then.
+fn cancel_of_receives_races_fire(env: &Env) -> Outcome {
+    const COUNT: u64 = 64;
+    let net = Net::pair(env)?;
+    let counter = net.counter()?;
+    let this = &net.peers[0];
+    let mut missing: u64 = 0;
+    for round in 0..env.scaled(200, 30) {
+        for i in 0..COUNT {
+            let receive = triggered(net.receive(0, 0, 8).context(i), &counter, round + 1);
+            this.ep.post(&receive)?;
+        }
+        let won = in_threads(0..2, |role| {
+            pin(role)?;
+            let mut won = Vec::new();
+            if role == 0 {
+                counter.add(1)?;
+            } else {
+                for i in (0..COUNT).rev() {
+                    match this.ep.cancel(i) {
+                        Ok(()) => won.push(i),
+                        // Taken out, and yet to begin.
+                        Err(error) => check_eq!(error, Error::Fabric(KfiErrno::ENOENT)),
+                    }
+                }
+            }
+            Ok(won)
+        })?;
+        let mut won: Vec<_> = won.into_iter().flatten().collect();
+        for i in 0..COUNT {
+            if !won.contains(&i) {
+                missing += 1;
+                this.ep.cancel(i)?;
+                won.push(i);
+            }
+        }
+        let mut cancelled = Vec::new();
+        while cancelled.len() < won.len() {
+            match this.rx.sread(1, Some(LONG)) {
+                Err(Error::Fabric(KfiErrno::EAVAIL)) => {}
+                other => {
+                    return Err(Stop::fail(format!(
+                        "{other:?}, and not a receive that was cancelled"
+                    )))
+                }
+            }
+            let error = this.rx.read_err()?;
+            check_eq!(KfiErrno::new(error.err), KfiErrno::ECANCELED);
+            cancelled.push(error.entry.op_context);
+        }
+        quiet(&this.rx)?;
+        cancelled.sort_unstable();
+        check_eq!(
+            cancelled,
+            (0..COUNT).collect::<Vec<_>>(),
+            "in round {round}"
+        );
+    }
+    env.note(format!("{missing} were not found at first"));
     net.close()
 }
 
