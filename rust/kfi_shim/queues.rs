@@ -28,8 +28,9 @@ use crate::{
 /// than makes the kernel report a task that hangs.
 const WAIT_SLICE_MS: u32 = 10_000;
 
-/// So many endpoints of all users are closed by the work queue at once. It has places for twice as many: on a machine
-/// of one node or two none of them waits for another one.
+/// So many endpoints of all users are closed by the work queue at once. It has places for twice as many, which the
+/// kernel shares out among the nodes of the machine: with one node, or two equal ones, none of them waits for another
+/// one.
 const CLOSES_AT_ONCE: usize = 512;
 
 /// Where sessions end, or endpoints are closed.
@@ -84,8 +85,8 @@ fn new_queue(name: &CStr) -> Result<Arc<WorkQueue>> {
 /// The work queues.
 #[derive(Clone)]
 pub(crate) struct Queues {
-    /// Where endpoints are closed: not where sessions end, as what peers keep is nothing that the end of a session
-    /// waits for.
+    /// Where endpoints are closed while their sessions go on. Sessions end elsewhere, so that those do not wait
+    /// for what the peers of these keep.
     pub(crate) closes: Arc<Ends>,
     /// How many are closed there.
     pub(crate) closes_at_once: Arc<Quota>,
