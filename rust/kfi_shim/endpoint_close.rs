@@ -6,6 +6,8 @@
 //! interrupted. So a work queue does it, and the thread that has asked for it waits for that, but not for long when it
 //! is killed. If so many of a user, or of all, are being closed there already, or there is no memory for it, the
 //! thread does it itself: what one peer keeps is nothing that others wait for.
+//!
+//! The end of a session has its endpoints closed there, too, several at a time.
 
 #![forbid(unsafe_code)]
 
@@ -51,9 +53,8 @@ const KILLED_TIMEOUT_MS: u32 = 1000;
 
 /// What is to be closed.
 struct Task {
-    /// Its session, which does not end before.
-    session: Arc<Session>,
-    handle: u32,
+    /// Its session, which does not end before, and its handle there; none if the session ends.
+    session: Option<(Arc<Session>, u32)>,
     object: Object,
     /// Its part in those of the user, and of all, that are closed at a time.
     _charge: Charge,
@@ -68,6 +69,9 @@ pub(crate) struct EndpointClose {
     /// What kfabric has said, after that.
     #[pin]
     answer: Mutex<Option<Answer>>,
+    /// The endpoint, if it has refused and the session ends.
+    #[pin]
+    refused: Mutex<Option<Object>>,
     /// There is an answer.
     closed: Atomic<bool>,
     /// Woken then.
@@ -86,6 +90,7 @@ impl EndpointClose {
             pin_init!(Self {
                 task <- new_mutex!(None, "kfi_shim::EndpointClose::task"),
                 answer <- new_mutex!(None, "kfi_shim::EndpointClose::answer"),
+                refused <- new_mutex!(None, "kfi_shim::EndpointClose::refused"),
                 closed: Atomic::new(false),
                 settled <- WaitQueue::new(c"kfi_shim::EndpointClose::settled", static_lock_class!()),
                 closes,
@@ -104,19 +109,8 @@ impl EndpointClose {
         object: Object,
         charge: Charge,
     ) -> Result<Answer> {
-        *this.task.lock() = Some(Task {
-            session,
-            handle,
-            object,
-            _charge: charge,
-        });
-        if !this.closes.queue(this.clone()) {
-            // The queue is there as long as there are sessions; but nothing is to stay.
-            this.carry_out();
-        }
-        // Acquire: what was closed has been given back.
-        // See `qemu-test/litmus/KFI-last-use.litmus`.
-        let closed = || this.closed.load(ordering::Acquire);
+        Self::begin(&this, Some((session, handle)), object, charge);
+        let closed = || this.is_closed();
         let infinite = Timeout::Infinite.deadline();
         if matches!(
             this.settled.wait_killable(infinite, closed),
@@ -130,6 +124,46 @@ impl EndpointClose {
         answer.ok_or(EINTR)
     }
 
+    /// Has an endpoint closed of a session that ends: see [`Self::finish`].
+    pub(crate) fn begin_end(this: &Arc<Self>, object: Object, charge: Charge) {
+        Self::begin(this, None, object, charge);
+    }
+
+    /// Waits until an endpoint of a session that ends is closed; returns it if it has refused.
+    pub(crate) fn finish(&self) -> Option<Object> {
+        // Not uninterruptibly: it takes as long as peers like.
+        let infinite = Timeout::Infinite.deadline();
+        while !self.is_closed() {
+            let _ = self.settled.wait_for_a_while(infinite, || self.is_closed());
+        }
+        self.refused.lock().take()
+    }
+
+    /// Has an endpoint closed.
+    fn begin(
+        this: &Arc<Self>,
+        session: Option<(Arc<Session>, u32)>,
+        object: Object,
+        charge: Charge,
+    ) {
+        *this.task.lock() = Some(Task {
+            session,
+            object,
+            _charge: charge,
+        });
+        if !this.closes.queue(this.clone()) {
+            // The queue is there as long as there are sessions; but nothing is to stay.
+            this.carry_out();
+        }
+    }
+
+    /// Returns whether it is over.
+    fn is_closed(&self) -> bool {
+        // Acquire: what was closed has been given back.
+        // See `qemu-test/litmus/KFI-last-use.litmus`.
+        self.closed.load(ordering::Acquire)
+    }
+
     /// Closes it.
     fn carry_out(&self) {
         let task = self.task.lock().take();
@@ -138,16 +172,21 @@ impl EndpointClose {
         };
         let Task {
             session,
-            handle,
             object,
             _charge: charge,
         } = task;
-        let answer = session.close_object(handle, object);
+        let answer = match &session {
+            Some((session, handle)) => session.close_object(*handle, object),
+            None => object.close().map_err(|(object, error)| {
+                *self.refused.lock() = Some(object);
+                error
+            }),
+        };
         // First: the thread that is told then may close its file, which ends the session if nobody else has a
         // reference of it.
         drop((session, charge));
         *self.answer.lock() = Some(answer);
-        // Release: see `close`.
+        // Release: see `is_closed`.
         self.closed.store(true, ordering::Release);
         self.settled.wake_up_all();
     }

@@ -17,8 +17,8 @@
 //! `kfi::Largest::charge` is taken. `kfi::Peak::state` is taken last, also with the first of these or
 //! `kfi::Contexts::table` held.
 //!
-//! `kfi_shim::USERS`, `kfi_shim::QUEUES`, `kfi_shim::EndpointClose::task` and `kfi_shim::EndpointClose::answer` are
-//! taken alone.
+//! `kfi_shim::USERS`, `kfi_shim::QUEUES`, `kfi_shim::EndpointClose::task`, `kfi_shim::EndpointClose::answer` and
+//! `kfi_shim::EndpointClose::refused` are taken alone.
 //!
 //! `kfi_shim::Listeners::wakeups`, a spinlock, is taken in process context, and none inside it.
 //!

@@ -85,8 +85,8 @@ fn new_queue(name: &CStr) -> Result<Arc<WorkQueue>> {
 /// The work queues.
 #[derive(Clone)]
 pub(crate) struct Queues {
-    /// Where endpoints are closed while their sessions go on. Sessions end elsewhere, so that those do not wait
-    /// for what the peers of these keep.
+    /// Where endpoints are closed. Sessions end elsewhere, so that these do not wait for what the peers of those keep,
+    /// and can wait for what they have closed here.
     pub(crate) closes: Arc<Ends>,
     /// How many are closed there.
     pub(crate) closes_at_once: Arc<Quota>,

@@ -78,6 +78,7 @@ use crate::{
     },
     queues::{
         self,
+        Ends,
         Queues, //
     },
     request,
@@ -166,6 +167,65 @@ impl Table {
             if let Some(Object::Domain(domain)) = &entry.object {
                 // Not every provider has that.
                 let _ = domain.flush_work(None);
+            }
+        }
+    }
+
+    /// Returns the handle of the first endpoint from one on.
+    fn next_endpoint(&mut self, from: u32) -> Option<u32> {
+        let mut cursor = self.entries.cursor_lower_bound_mut(&from);
+        while let Some(at) = cursor {
+            let (handle, entry) = at.current();
+            if entry.object.as_ref().is_some_and(Object::is_endpoint) {
+                return Some(*handle);
+            }
+            task::cond_resched();
+            cursor = at.move_next();
+        }
+        None
+    }
+
+    /// Closes endpoints, several at a time as far as the user may have that: those whom their operations have gone to
+    /// may keep each of them for long. What refuses, or is not closed so, is left.
+    fn close_endpoints(&mut self, closes: &Arc<Ends>, user: &User) {
+        let mut under_way = KVec::new();
+        let mut first = self.next_endpoint(0);
+        while let Some(handle) = first {
+            let next = handle
+                .checked_add(1)
+                .and_then(|from| self.next_endpoint(from));
+            if under_way.is_empty() && next.is_none() {
+                // That is left to this thread.
+                break;
+            }
+            let place = user.endpoint_close().and_then(|charge| {
+                under_way.reserve(1, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+                Ok((EndpointClose::new(closes.clone())?, charge))
+            });
+            let Ok((close, charge)) = place else {
+                if under_way.is_empty() {
+                    break;
+                }
+                self.finish(&mut under_way);
+                continue;
+            };
+            let entry = self.entries.get_mut(&handle);
+            if let Some(object) = entry.and_then(|entry| entry.object.take()) {
+                EndpointClose::begin_end(&close, object, charge);
+                // There is room.
+                let _ = under_way.push_within_capacity((handle, close));
+            }
+            first = next;
+        }
+        self.finish(&mut under_way);
+    }
+
+    /// Waits until endpoints are closed, and takes those back that have refused.
+    fn finish(&mut self, under_way: &mut KVec<(u32, Arc<EndpointClose>)>) {
+        while let Some((handle, close)) = under_way.pop() {
+            let refused = close.finish();
+            if let Some(entry) = self.entries.get_mut(&handle) {
+                entry.object = refused;
             }
         }
     }
@@ -350,12 +410,20 @@ impl Holdings {
 
     /// Closes everything.
     fn close(&self) {
-        let table = {
+        let mut table = {
             let mut table = self.table.lock();
             let empty = Table::new(table.membership.clone());
             core::mem::replace(&mut *table, empty)
         };
-        // One after the other, without the locks.
+        // Without the locks.
+        let owner = self.owner.lock().clone();
+        if let Some(owner) = &owner {
+            // Works refer to endpoints.
+            table.flush_works();
+            table.close_endpoints(&self.queues.closes, &owner.user);
+        }
+        drop(owner);
+        // The rest one after the other.
         drop(table);
         let works = core::mem::replace(&mut *self.works.lock(), Works::new());
         drop(works);

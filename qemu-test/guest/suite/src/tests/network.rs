@@ -130,6 +130,7 @@ tests! {
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-in-a-close" ["kfi_shim.h R-CLOSE-8"] killed_in_a_close;
     "killed-in-many-closes" ["kfi_shim.h R-CLOSE-8"] killed_in_many_closes;
+    "session-closes-several-at-a-time" ["R-CLOSE-8"] session_closes_several;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
 }
@@ -2011,6 +2012,56 @@ fn killed_in_many_closes(env: &Env) -> Outcome {
     }
     let status = child.wait()?;
     check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    until(|| Ok(users()?.trim() == "0"))?;
+    drop((peer, listener));
+    Ok(())
+}
+
+/// The end of a session closes its endpoints without waiting for one before it begins with the next: each has sent
+/// something that is not answered.
+fn session_closes_several(env: &Env) -> Outcome {
+    const ENDPOINTS: usize = 8;
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let mut child = process::fork(|| {
+        let send = || {
+            let mut node = Node::open(env, 4096)?;
+            node.send_to(THERE, 7)?;
+            let mut ends = Vec::new();
+            for context in 1..ENDPOINTS as u64 {
+                let (mut end, _) = end_with_port(&node.rig)?;
+                end.peer = end.av.insert(&peer::name(THERE, 5))?;
+                end.send(node.buffer.segment(0..64), context)?;
+                ends.push(end);
+            }
+            Ok::<_, Stop>((node, ends))
+        };
+        let Ok(_kept) = send() else {
+            return 1;
+        };
+        loop {
+            thread::park();
+        }
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    let mut sent = BTreeSet::new();
+    while sent.len() < ENDPOINTS {
+        check!(sent.insert(peer.until(|frame| matches!(frame, Frame::Request(_)))?));
+    }
+    child.kill(Signal::KILL)?;
+    // Each is withdrawn before any of them is answered.
+    let mut withdrawn = BTreeSet::new();
+    while withdrawn.len() < ENDPOINTS {
+        check!(withdrawn.insert(peer.until(|frame| matches!(frame, Frame::Withdraw))?));
+    }
+    check_eq!(sent, withdrawn);
+    let status = child.wait()?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
+    check!(users()?.trim() != "0", "all was closed before");
+    for id in withdrawn {
+        peer.respond(id, CANCELED)?;
+    }
     until(|| Ok(users()?.trim() == "0"))?;
     drop((peer, listener));
     Ok(())
