@@ -84,6 +84,7 @@ use crate::{
                 SocketEvents,
                 TcpSocket, //
             },
+            task::cond_resched,
             work_queue::{
                 new_work,
                 Work,
@@ -1262,6 +1263,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             while let Some(mut entry) = entries.pop_front() {
                 entry.status = unreachable;
                 ended.push_back(entry);
+                // There may be very many.
+                cond_resched();
             }
         };
         fail(state.lane.end_session(), &mut state.ended);
@@ -1280,6 +1283,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 return;
             };
             state.ended.push_back(Outbound::unsent(fresh));
+            cond_resched();
         }
     }
 }
