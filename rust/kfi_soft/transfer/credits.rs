@@ -2,13 +2,13 @@
 
 //! How many operations may be under way in a transmit context, or in all endpoints that share one.
 //!
-//! An operation that was posted and finds no credit is refused. One that was submitted waits, with those behind it. In
-//! an endpoint that has its credits for itself it is one of its own operations that gives one back, and the thread that
-//! ends that looks for what waits.
+//! An operation that was posted and finds no credit is refused. One that has fired waits, and those behind it do, too.
+//! In an endpoint that has its credits for itself one of its own operations gives one back, and the thread that ends
+//! that operation begins what waits.
 //!
-//! Endpoints that share credits wait in a line, each once: one that is given back goes to the first of them, and
-//! what it had in mind begins in its own work queue. As long as one waits there is none for those that come later, be
-//! it to post or because more of their operations wait: so nobody is passed over.
+//! Endpoints that share credits wait in a line, each in one place: a credit that is given back goes to the first of
+//! them, whose work queue begins the operation. As long as one waits there is none for those that come later, be it to
+//! post, or because more of their own operations wait: so nobody is passed over.
 
 #![forbid(unsafe_code)]
 
