@@ -598,15 +598,7 @@ impl Transmitter {
             return false;
         }
         state.in_line = Some(in_line);
-        // Those that have waited for it may have been cancelled, and what has come since may have a fence: the
-        // end that it waits for has this look for a credit again.
-        // Acquire: as in `drain`.
-        let is_fenced = || {
-            let front = state.waiting.front();
-            front.is_some_and(|front| front.transfer.fence())
-                && self.active.load(ordering::Acquire) != 0
-        };
-        if state.credits >= state.waiting.len() || is_fenced() {
+        if !self.wants_credit(&state) {
             return false;
         }
         state.credits = state.credits.wrapping_add(1);
@@ -615,6 +607,19 @@ impl Transmitter {
             .work_queue()
             .queue::<_, CREDITED>(self.clone());
         true
+    }
+
+    /// Returns whether a credit is of use here.
+    ///
+    /// Those that have waited for one may have been cancelled, and what has come since may have a fence: the end that it
+    /// waits for has this look for a credit again.
+    fn wants_credit(&self, state: &State) -> bool {
+        let Some(front) = state.waiting.front() else {
+            return false;
+        };
+        // Acquire: as in `drain`.
+        let is_fenced = || front.transfer.fence() && self.active.load(ordering::Acquire) != 0;
+        state.credits < state.waiting.len() && !is_fenced()
     }
 
     /// Begins what waits, as far as it can and may, and leaves the rest to the work queue.
@@ -928,7 +933,7 @@ impl Transmitter {
         let (waiting, noted) = {
             let mut state = self.state.lock();
             let waiting = state.take_waiting(transfer);
-            if state.in_line.is_none() && state.credits >= state.waiting.len() {
+            if state.in_line.is_none() && !self.wants_credit(&state) {
                 state.in_line = self.config.credits.leave(self);
             }
             (waiting, state.forget(transfer))
