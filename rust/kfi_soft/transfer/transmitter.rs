@@ -156,6 +156,8 @@ pub(crate) struct Unsent {
     note: Option<RBTreeNodeReservation<NotedName, Arc<Transfer>>>,
     /// With which others it is held back for more to come (`KFI_MORE`).
     batch: Option<usize>,
+    /// It was posted, and has come with a credit.
+    posted: bool,
 }
 
 impl Unsent {
@@ -246,8 +248,10 @@ struct State {
     /// Operations that are yet to begin.
     waiting: EntryQueue<Unsent>,
     /// How many credits they have. Those that were submitted have come without one, and the first of
-    /// all begins with any: so no two of them wait for each other.
+    /// all begins with any: so no two of them wait for each other. No more than operations.
     credits: usize,
+    /// How many of them were posted.
+    posted: usize,
     /// Memory to get into line for a credit that is shared; none while it is in line, or just given one.
     in_line: Option<Vacant>,
     /// A thread is looking after `waiting`.
@@ -315,6 +319,7 @@ impl Transmitter {
                         closed: false,
                         waiting: EntryQueue::new(),
                         credits: 0,
+                        posted: 0,
                         in_line,
                         draining: false,
                         batch: 0,
@@ -381,6 +386,7 @@ impl Transmitter {
                 note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
                 transfer,
                 batch: None,
+                posted: false,
             },
             gfp,
         )
@@ -550,6 +556,8 @@ impl Transmitter {
                 return Err((ECANCELED, unsent));
             }
             state.credits = state.credits.wrapping_add(usize::from(credited));
+            state.posted = state.posted.wrapping_add(usize::from(credited));
+            unsent.posted = credited;
             state.note(&mut unsent);
             if more && !self.config.credits.is_spent() {
                 unsent.batch = Some(state.batch);
@@ -609,17 +617,35 @@ impl Transmitter {
         true
     }
 
-    /// Returns whether a credit is of use here.
-    ///
-    /// Those that have waited for one may have been cancelled, and what has come since may have a fence: the end that it
-    /// waits for has this look for a credit again.
+    /// Returns whether the first operation that waits has to wait for the end of others: that has this look for a credit
+    /// then.
+    fn is_fenced(&self, state: &State) -> bool {
+        // Acquire: what was done before has ended.
+        state
+            .waiting
+            .front()
+            .is_some_and(|front| front.transfer.fence())
+            && self.active.load(ordering::Acquire) != 0
+    }
+
+    /// Returns whether a credit that others may have is of use here: those that have waited for one may have been
+    /// cancelled, and what has come since may have a fence.
     fn wants_credit(&self, state: &State) -> bool {
-        let Some(front) = state.waiting.front() else {
-            return false;
+        state.credits < state.waiting.len() && !self.is_fenced(state)
+    }
+
+    /// Takes out the credits that are of no use here any more, as an operation does not wait any more; returns how
+    /// many.
+    fn take_spare(&self, state: &mut State) -> usize {
+        // Those that were posted keep theirs.
+        let kept = if self.config.credits.is_shared() && self.is_fenced(state) {
+            state.posted
+        } else {
+            state.waiting.len()
         };
-        // Acquire: as in `drain`.
-        let is_fenced = || front.transfer.fence() && self.active.load(ordering::Acquire) != 0;
-        state.credits < state.waiting.len() && !is_fenced()
+        let spare = state.credits.saturating_sub(kept);
+        state.credits = state.credits.wrapping_sub(spare);
+        spare
     }
 
     /// Begins what waits, as far as it can and may, and leaves the rest to the work queue.
@@ -644,8 +670,7 @@ impl Transmitter {
                 if front.batch == Some(state.batch) {
                     return;
                 }
-                // Acquire: what was done before has ended.
-                if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
+                if self.is_fenced(&state) {
                     return;
                 }
                 let request = front.transfer.request();
@@ -665,6 +690,7 @@ impl Transmitter {
                 let Some(unsent) = state.waiting.pop_front() else {
                     return;
                 };
+                state.posted = state.posted.wrapping_sub(usize::from(unsent.posted));
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: a thread that gives up
                 // what does not wait any more finds it counted.
@@ -930,17 +956,21 @@ impl Transmitter {
         // As in `cancel`.
         let _preemption = NoPreemption::begin();
         // First: as in `end`.
-        let (waiting, noted) = {
+        let (waiting, spare, noted) = {
             let mut state = self.state.lock();
             let waiting = state.take_waiting(transfer);
+            let spare = match &waiting {
+                Some(_) => self.take_spare(&mut state),
+                None => 1,
+            };
             if state.in_line.is_none() && !self.wants_credit(&state) {
                 state.in_line = self.config.credits.leave(self);
             }
-            (waiting, state.forget(transfer))
+            (waiting, spare, state.forget(transfer))
         };
         drop(noted);
         // As in `end`, too.
-        if waiting.as_ref().is_none_or(|(_, credited)| *credited) {
+        for _ in 0..spare {
             self.config.credits.give();
         }
         // The memory is not used from here on, whether that is reported or not.
@@ -963,7 +993,7 @@ impl Transmitter {
                 self.config.node.withdraw(&origin);
                 self.ended(None);
             }
-            Some((unsent, _)) => {
+            Some(unsent) => {
                 drop(unsent);
                 // Operations that have waited behind it may begin.
                 self.drain(&mut Budget::of_caller());
@@ -1074,18 +1104,14 @@ impl State {
         self.noted.remove_node(&name)
     }
 
-    /// Takes out an operation that waits, if it does; returns also whether with a credit, which the
-    /// others do not need.
-    fn take_waiting(&mut self, transfer: &Transfer) -> Option<(Entry<Unsent>, bool)> {
+    /// Takes out an operation that waits, if it does.
+    fn take_waiting(&mut self, transfer: &Transfer) -> Option<Entry<Unsent>> {
         let number = transfer.number();
         let unsent = self
             .waiting
             .take_named(&number, |unsent| unsent.name() == number)?;
-        let credited = self.credits > self.waiting.len();
-        if credited {
-            self.credits = self.waiting.len();
-        }
-        Some((unsent, credited))
+        self.posted = self.posted.wrapping_sub(usize::from(unsent.posted));
+        Some(unsent)
     }
 }
 

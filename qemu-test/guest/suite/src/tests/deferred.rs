@@ -52,6 +52,7 @@ tests! {
     "shared-room-in-turns" ["R-TRIG-24"] shared_room_in_turns;
     "shared-room-of-those-that-go" ["R-TRIG-24 R-TRIG-26 R-CLOSE-4"] shared_room_of_those_that_go;
     "shared-room-and-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_and_a_fence;
+    "shared-room-of-a-post-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_behind_a_fence;
 }
 
 /// Queues many works.
@@ -1372,5 +1373,33 @@ fn shared_room_and_a_fence(env: &Env) -> Outcome {
     expect(&one.tx, 1, done::SEND_, 8)?;
     expect(&one.tx, 4, done::SEND_, 8)?;
     expect(&other.tx, 5, done::SEND_, 8)?;
+    room.close()
+}
+
+/// Nor is that of an operation that was posted behind such a one, and is cancelled.
+fn shared_room_behind_a_fence(env: &Env) -> Outcome {
+    let mut room = SharedRoom::new(env, 2, 3)?;
+    let (ends, receiver) = room.ends.split_at_mut(2);
+    let receiver = &receiver[0];
+    ends[1].connect(receiver)?;
+    let to = Area::plain(&room.pair.session, 8)?;
+    receiver.recv(to.all(), 9)?;
+    let [one, other] = [&room.ends[0], &room.ends[1]];
+    one.send(room.from.part(8, 8), 1)?;
+    room.submit_with(0, &[2], bits::FENCE)?;
+    room.trigger.add(1)?;
+    one.send(room.from.part(24, 8), 3)?;
+    room.submit(1, &[11])?;
+    room.trigger.add(1)?;
+    one.ep.cancel(3)?;
+    expect_error(&one.tx, 3, KfiErrno::ECANCELED)?;
+    // The first message of the other endpoint is not received yet.
+    expect(&other.tx, 11, done::SEND_, 8)?;
+    expect(&room.ends[2].rx, 9, done::RECV_, 8)?;
+    for number in [1, 2] {
+        check_eq!(room.receive()?, number);
+        expect(&room.ends[0].tx, number, done::SEND_, 8)?;
+    }
+    drop(to);
     room.close()
 }
