@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     static_lock_class,
     sync::{
@@ -85,7 +86,7 @@ pub(crate) struct EndpointClose {
 
 impl EndpointClose {
     /// For an endpoint that is to be closed on `closes`. `ENOMEM`.
-    pub(crate) fn new(closes: Arc<Ends>) -> Result<Arc<Self>> {
+    pub(crate) fn new(closes: Arc<Ends>, flags: Flags) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 task <- new_mutex!(None, "kfi_shim::EndpointClose::task"),
@@ -96,7 +97,7 @@ impl EndpointClose {
                 closes,
                 work <- new_work!("kfi_shim::EndpointClose::work"),
             }),
-            GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
+            flags,
         )
     }
 
@@ -129,8 +130,11 @@ impl EndpointClose {
         Self::begin(this, None, object, charge);
     }
 
-    /// Waits until an endpoint of a session that ends is closed; returns it if it has refused.
+    /// Closes an endpoint of a session that ends, or waits until it is closed if that has begun; returns it if it has
+    /// refused.
     pub(crate) fn finish(&self) -> Option<Object> {
+        // Nothing stays behind what others have queued.
+        self.carry_out();
         // Not uninterruptibly: it takes as long as peers like.
         let infinite = Timeout::Infinite.deadline();
         while !self.is_closed() {

@@ -85,8 +85,8 @@ fn new_queue(name: &CStr) -> Result<Arc<WorkQueue>> {
 /// The work queues.
 #[derive(Clone)]
 pub(crate) struct Queues {
-    /// Where endpoints are closed. Sessions end elsewhere, so that these do not wait for what the peers of those keep,
-    /// and can wait for what they have closed here.
+    /// Where endpoints are closed. Sessions end elsewhere, so that these do not wait for what the peers of those
+    /// keep.
     pub(crate) closes: Arc<Ends>,
     /// How many are closed there.
     pub(crate) closes_at_once: Arc<Quota>,
@@ -116,10 +116,10 @@ impl QueuesUse {
 impl Drop for QueuesUse {
     fn drop(&mut self) {
         let queues = QUEUES.lock().take();
-        // An endpoint that is closed may leave the end of its session to the next queue. The one for wake-ups goes
-        // last, as sessions that end may leave some to it.
-        self.0.closes.destroy();
+        // Sessions that end have endpoints closed by the next queue, where one that is closed ends its session itself
+        // from here on. The one for wake-ups goes last, as sessions that end may leave some to it.
         self.0.ends.destroy();
+        self.0.closes.destroy();
         self.0.wakes.destroy();
         drop(queues);
     }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     page::PAGE_SIZE,
     prelude::*,
     rbtree::{
@@ -186,48 +187,49 @@ impl Table {
     }
 
     /// Closes endpoints, several at a time as far as the user may have that: those whom their operations have gone to
-    /// may keep each of them for long. What refuses, or is not closed so, is left.
-    fn close_endpoints(&mut self, closes: &Arc<Ends>, user: &User) {
+    /// may keep each of them for long. Returns whether any was closed; those that have refused are left.
+    fn close_endpoints(&mut self, closes: &Arc<Ends>, user: &User) -> bool {
+        // The memory of the session may be what all wait for.
+        const FLAGS: Flags = GFP_NOWAIT;
+        let mut is_any = false;
         let mut under_way = KVec::new();
         let mut first = self.next_endpoint(0);
         while let Some(handle) = first {
-            let next = handle
+            first = handle
                 .checked_add(1)
                 .and_then(|from| self.next_endpoint(from));
-            if under_way.is_empty() && next.is_none() {
-                // That is left to this thread.
-                break;
-            }
-            let place = user.endpoint_close().and_then(|charge| {
-                under_way.reserve(1, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
-                Ok((EndpointClose::new(closes.clone())?, charge))
-            });
-            let Ok((close, charge)) = place else {
-                if under_way.is_empty() {
-                    break;
-                }
-                self.finish(&mut under_way);
+            let Some(entry) = self.entries.get_mut(&handle) else {
                 continue;
             };
-            let entry = self.entries.get_mut(&handle);
-            if let Some(object) = entry.and_then(|entry| entry.object.take()) {
-                EndpointClose::begin_end(&close, object, charge);
-                // There is room.
-                let _ = under_way.push_within_capacity((handle, close));
+            let Some(object) = entry.object.take() else {
+                continue;
+            };
+            let place = user.endpoint_close().and_then(|charge| {
+                under_way.reserve(1, FLAGS)?;
+                Ok((EndpointClose::new(closes.clone(), FLAGS)?, charge))
+            });
+            match place {
+                // The last one is left to this thread, if there are no others.
+                Ok((close, charge)) if first.is_some() || !under_way.is_empty() => {
+                    EndpointClose::begin_end(&close, object, charge);
+                    // There is room.
+                    let _ = under_way.push_within_capacity((handle, close));
+                }
+                _ => match object.close() {
+                    Ok(()) => is_any = true,
+                    Err((object, _)) => entry.object = Some(object),
+                },
             }
-            first = next;
+            task::cond_resched();
         }
-        self.finish(&mut under_way);
-    }
-
-    /// Waits until endpoints are closed, and takes those back that have refused.
-    fn finish(&mut self, under_way: &mut KVec<(u32, Arc<EndpointClose>)>) {
         while let Some((handle, close)) = under_way.pop() {
             let refused = close.finish();
+            is_any |= refused.is_none();
             if let Some(entry) = self.entries.get_mut(&handle) {
                 entry.object = refused;
             }
         }
+        is_any
     }
 
     /// Closes those objects of which `chosen` says so, the newest first, as whatever was opened later
@@ -420,11 +422,16 @@ impl Holdings {
         if let Some(owner) = &owner {
             // Works refer to endpoints.
             table.flush_works();
-            table.close_endpoints(&self.queues.closes, &owner.user);
+            // Again for those that have refused because of others, as they have aliases.
+            while table.close_endpoints(&self.queues.closes, &owner.user) {}
         }
         drop(owner);
         // The rest one after the other.
+        let membership = table.membership.clone();
         drop(table);
+        // They have parts in what the user may have.
+        let members = core::mem::replace(&mut *membership.members.lock(), RBTree::new());
+        drop((membership, members));
         let works = core::mem::replace(&mut *self.works.lock(), Works::new());
         drop(works);
         let owner = self.owner.lock().take();
@@ -980,9 +987,11 @@ impl Session {
         };
         // Else the thread closes it itself.
         let close = if is_endpoint {
-            let charge = this.owner.user.endpoint_close();
-            charge
-                .and_then(|charge| Ok((EndpointClose::new(this.queues().closes.clone())?, charge)))
+            this.owner.user.endpoint_close().and_then(|charge| {
+                let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+                let closes = this.queues().closes.clone();
+                Ok((EndpointClose::new(closes, flags)?, charge))
+            })
         } else {
             Err(EINVAL)
         };
