@@ -270,6 +270,7 @@ net_lacking := info/everything info/names info/destination info/addresses-in-hin
 	message/full-completion-queue model/one-thread
 
 .PHONY: test-net
+test-net: TIMEOUT = $(if $(filter debug kcsan,$(KIND)),10800,3600)
 test-net: machine
 	@$(run) --append '$(APPEND) $(net_parameters)' --log $(out)/test-net.log -- \
 		kfi-suite --jobs $(JOBS) $(addprefix -x ,$(net_lacking)) $(ARGS)
