@@ -150,7 +150,7 @@ parameters_debug := kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
 	kfi_transfer.rnr_timeout=10000 swiotlb=2048,force
 APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
-TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
+TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),7200,1800)
 
 out := build/$(if $(KFI_COVERAGE),coverage$(addprefix -,$(filter-out fast,$(KIND))),$(KIND))
 programs := kfi kfi-bench kfi-demo kfi-net kfi-suite
