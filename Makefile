@@ -38,7 +38,7 @@ help:
 	@echo '                      network between them; ARGS=... goes to kfi-net (ARGS=--help)'
 	@echo '  make test-debug     the suite in a kernel that looks for mistakes, at a tenth of the size'
 	@echo '  make test-deep      suite, fuzzing, failing allocations, loading and unloading, load and'
-	@echo '                      stress in that kernel'
+	@echo '                      stress in that kernel, and a sample of faults made by rules'
 	@echo '  make mutations      see whether the tests notice deliberate faults'
 	@echo '  make mutants        the same with 300 faults made by rules (ARGS=--help)'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
@@ -307,8 +307,12 @@ DEEP_JOBS ?= 1
 # For each test.
 FUZZ_SECONDS ?= 90
 SOAK_SECONDS ?= 75
-# Of make fuzz, behind all others: 600, say. None if it is empty.
-DEEP_LEARNING_SECONDS ?=
+# Of make fuzz, behind those, and how many faults of make mutants at the end, of which a few may survive as tests do not
+# look at the time. None if it is empty.
+DEEP_LEARNING_SECONDS ?= 600
+DEEP_MUTANTS ?= 20
+DEEP_SEED ?= 2
+DEEP_SURVIVORS ?= 6
 # The longest ones first.
 deep_runs := suite network driver trust fuzz load soak
 deep_suite := --scale 0.1 --jobs $(JOBS) -x network/ -x fuzz/ -x failslab/ -x lifetime/ -x load/
@@ -321,6 +325,8 @@ deep_driver := module/network-driver
 deep_limit := 1800
 deep_driver_limit := 3600
 deep_soak := --soak $(SOAK_SECONDS) soak/
+deep_mutants = --count $(DEEP_MUTANTS) --seed $(DEEP_SEED) --survivors $(DEEP_SURVIVORS) --without order \
+	--jobs $(DEEP_JOBS)
 # 10,000 works in each domain. A parameter is taken once.
 deep_load_run = --append '$(filter-out kfi_soft.pending=%,$(APPEND)) kfi_soft.pending=16384'
 # All transactions of the network driver, between two NICs and within one.
@@ -347,6 +353,8 @@ test-deep:
 	$(MAKE) KIND=fast machine deep-driver || failed="$$failed driver (fast)"; \
 	[[ -z '$(DEEP_LEARNING_SECONDS)' ]] || { echo 'kfabric: fuzzing that learns'; \
 		$(MAKE) FUZZ_SECONDS='$(DEEP_LEARNING_SECONDS)' fuzz || failed="$$failed learning"; }; \
+	[[ -z '$(DEEP_MUTANTS)' ]] || { echo 'kfabric: faults made by rules'; \
+		$(MAKE) mutants ARGS='$(deep_mutants)' || failed="$$failed mutants"; }; \
 	[[ -z $$failed ]] || { echo "failed:$$failed"; exit 1; }
 
 $(addprefix deep-,$(deep_runs)): TIMEOUT = 7200
