@@ -19,8 +19,8 @@ use super::atomic::{model, number, COMPARE, PLAIN, READ, TYPES};
 use super::module::Modules;
 use crate::check::{Outcome, Stop};
 use crate::ends::{
-    carries_data, done, expect_count, injects, pattern, takes_pages, takes_pieces, Area, End, Pair,
-    Setup, FORMS,
+    carries_data, done, expect, expect_count, injects, pattern, takes_pages, takes_pieces, Area,
+    End, Pair, Setup, FORMS,
 };
 use crate::env::Env;
 use crate::rig::{expect_fabric, in_threads, pin};
@@ -1153,6 +1153,27 @@ fn settle(sides: &mut [Side<'_>; 2]) -> Outcome {
     }
 }
 
+/// Sends messages between the NICs, each to the others and to itself: what has failing allocations hardly ever gets a
+/// connection, which is there then.
+fn connect(env: &Env) -> Outcome {
+    let pair = Pair::new(env, Caps::MSG)?;
+    let area = Area::plain(&pair.session, 8)?;
+    let own = pair.a.av.insert(&pair.a.name)?;
+    for (from, to, peer) in [
+        (&pair.a, &pair.b, pair.a.peer),
+        (&pair.b, &pair.a, pair.b.peer),
+        (&pair.a, &pair.a, own),
+    ] {
+        to.recv(area.all(), 1)?;
+        let send = Operation::new(Kind::SEND, Form::PLAIN).segment(area.all());
+        from.post(&send.to(peer).context(2))?;
+        expect(&to.rx, 1, done::RECV_, 8)?;
+        expect(&from.tx, 2, done::SEND_, 8)?;
+    }
+    drop(area);
+    pair.close()
+}
+
 /// Random traffic; `begin` runs when all is open.
 pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
     let caps = Caps::MSG
@@ -1209,6 +1230,7 @@ pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
         Side::new(env, &pair, 0, (&far.0, own), &shared)?,
         Side::new(env, &pair, 1, (&near.0, pair.b.peer), &shared)?,
     ];
+    connect(env)?;
     begin()?;
     let sides = in_threads(sides, |mut side| {
         pin(side.which)?;
