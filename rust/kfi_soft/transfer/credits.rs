@@ -192,7 +192,7 @@ impl Credits {
     }
 
     /// Takes a transmit context out of the line that has no use for a credit any more, if it is there; returns the
-    /// memory for that. It may be given one just then. With the lock of the transmit context held, or when it is closed.
+    /// memory for that. It may be given one just then. With the lock of the transmit context held.
     pub(super) fn leave(&self, transmitter: &Transmitter) -> Option<Vacant> {
         if !self.is_shared {
             return None;

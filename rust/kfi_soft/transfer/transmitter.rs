@@ -112,6 +112,9 @@ const STEP: usize = 64;
 /// So many steps more are made where interrupts are disabled.
 const FEW_STEPS: usize = 3;
 
+/// So many credits more are taken, if there are any, when one is handed over.
+const CREDITS_AT_ONCE: usize = 8;
+
 /// The work item that begins what waits when another endpoint has given a credit back.
 const CREDITED: u64 = 1;
 
@@ -610,6 +613,14 @@ impl Transmitter {
             return false;
         }
         state.credits = state.credits.wrapping_add(1);
+        // In line again for the next one, before others come.
+        for _ in 0..CREDITS_AT_ONCE {
+            let credits = &self.config.credits;
+            if !self.wants_credit(&state) || !credits.take_or_wait(self, &mut state.in_line) {
+                break;
+            }
+            state.credits = state.credits.wrapping_add(1);
+        }
         // Under the lock: `close` cancels it after it has set that.
         self.late_accesses
             .work_queue()
@@ -634,8 +645,8 @@ impl Transmitter {
         state.credits < state.waiting.len() && !self.is_fenced(state)
     }
 
-    /// Takes out the credits that are of no use here any more, as an operation does not wait any more; returns how
-    /// many.
+    /// Takes out the credits that are of no use here, and gets out of the line if another one were of none; returns how
+    /// many are to be given back without the lock.
     fn take_spare(&self, state: &mut State) -> usize {
         // Those that were posted keep theirs.
         let kept = if self.config.credits.is_shared() && self.is_fenced(state) {
@@ -645,7 +656,17 @@ impl Transmitter {
         };
         let spare = state.credits.saturating_sub(kept);
         state.credits = state.credits.wrapping_sub(spare);
+        if state.in_line.is_none() && !self.wants_credit(state) {
+            state.in_line = self.config.credits.leave(self);
+        }
         spare
+    }
+
+    /// Gives so many credits back, of which there are hardly ever several. Without the lock.
+    fn give(&self, spare: usize) {
+        for _ in 0..spare {
+            self.config.credits.give();
+        }
     }
 
     /// Begins what waits, as far as it can and may, and leaves the rest to the work queue.
@@ -671,6 +692,9 @@ impl Transmitter {
                     return;
                 }
                 if self.is_fenced(&state) {
+                    let spare = self.take_spare(&mut state);
+                    drop(state);
+                    self.give(spare);
                     return;
                 }
                 let request = front.transfer.request();
@@ -963,16 +987,11 @@ impl Transmitter {
                 Some(_) => self.take_spare(&mut state),
                 None => 1,
             };
-            if state.in_line.is_none() && !self.wants_credit(&state) {
-                state.in_line = self.config.credits.leave(self);
-            }
             (waiting, spare, state.forget(transfer))
         };
         drop(noted);
         // As in `end`, too.
-        for _ in 0..spare {
-            self.config.credits.give();
-        }
+        self.give(spare);
         // The memory is not used from here on, whether that is reported or not.
         let inside = transfer.take();
         if let Some(inside) = inside.filter(|_| tell) {
@@ -1025,9 +1044,12 @@ impl Transmitter {
     pub(crate) fn close(this: &Arc<Self>) {
         // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
-        this.state.lock().closed = true;
-        // Without a lock.
-        drop(this.config.credits.leave(this));
+        let in_line = {
+            let mut state = this.state.lock();
+            state.closed = true;
+            this.config.credits.leave(this)
+        };
+        drop(in_line);
         // Nothing is noted any more.
         let mut next = (0, 0);
         while let Some((found, preemption)) = this.find_next(&mut next, |transfer| {

@@ -50,6 +50,7 @@ tests! {
     "more-than-the-queue-takes" ["R-TRIG-24"] more_than_fits;
     "receives-more-than-the-queue-takes" ["R-TRIG-24 R-DWQ-19"] more_receives_than_fit;
     "shared-room-in-turns" ["R-TRIG-24"] shared_room_in_turns;
+    "shared-room-before-posts" ["R-TRIG-24"] shared_room_before_posts;
     "shared-room-of-those-that-go" ["R-TRIG-24 R-TRIG-26 R-CLOSE-4"] shared_room_of_those_that_go;
     "shared-room-and-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_and_a_fence;
     "shared-room-of-a-post-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_behind_a_fence;
@@ -1312,6 +1313,38 @@ fn shared_room_in_turns(env: &Env) -> Outcome {
         for context in contexts {
             expect(&room.ends[end].tx, *context, done::SEND_, 8)?;
         }
+    }
+    room.close()
+}
+
+/// Nobody can post where something that has fired still waits for room, however much has just become free.
+fn shared_room_before_posts(env: &Env) -> Outcome {
+    let room = SharedRoom::new(env, 2, 2)?;
+    let other = &room.ends[1];
+    for round in 0..env.scaled(100, 10) {
+        for context in [11, 12] {
+            other.send(room.from.part(8 * context, 8), context)?;
+        }
+        room.submit(0, &[1, 2, 3])?;
+        room.trigger.add(1)?;
+        for context in [11, 12] {
+            check_eq!(room.receive()?, context);
+            expect(&other.tx, context, done::SEND_, 8)?;
+        }
+        let send = Operation::new(Kind::SEND, Form::PLAIN).segment(room.from.part(13 * 8, 8));
+        let send = send.to(other.peer).context(13);
+        let posted = other.ep.post(&send);
+        check!(
+            posted == Err(Error::Fabric(KfiErrno::EAGAIN)),
+            "{posted:?} in round {round}"
+        );
+        for context in 1..=3 {
+            check_eq!(room.receive()?, context);
+            expect(&room.ends[0].tx, context, done::SEND_, 8)?;
+        }
+        other.post(&send)?;
+        check_eq!(room.receive()?, 13);
+        expect(&other.tx, 13, done::SEND_, 8)?;
     }
     room.close()
 }
