@@ -135,6 +135,9 @@ impl EndpointClose {
     pub(crate) fn finish(&self) -> Option<Object> {
         // Nothing stays behind what others have queued.
         self.carry_out();
+        if self.work.cancel() {
+            self.closes.leave();
+        }
         // Not uninterruptibly: it takes as long as peers like.
         let infinite = Timeout::Infinite.deadline();
         while !self.is_closed() {
@@ -162,7 +165,7 @@ impl EndpointClose {
     }
 
     /// Returns whether it is over.
-    fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         // Acquire: what was closed has been given back.
         // See `qemu-test/litmus/KFI-last-use.litmus`.
         self.closed.load(ordering::Acquire)

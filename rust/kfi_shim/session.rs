@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
-    alloc::Flags,
     page::PAGE_SIZE,
     prelude::*,
     rbtree::{
@@ -124,6 +123,12 @@ struct Table {
     membership: Arc<Membership>,
 }
 
+/// So many endpoints of a session that ends are closed by the work queue at a time.
+const CLOSES_AT_ONCE: usize = 16;
+
+/// An endpoint that is being closed there, by its handle.
+type UnderWay = Option<(u32, Arc<EndpointClose>)>;
+
 /// The members of poll sets, by the handles of both, with their places.
 type Members = RBTree<(u32, u32), Taken>;
 
@@ -189,47 +194,69 @@ impl Table {
     /// Closes endpoints, several at a time as far as the user may have that: those whom their operations have gone to
     /// may keep each of them for long. Returns whether any was closed; those that have refused are left.
     fn close_endpoints(&mut self, closes: &Arc<Ends>, user: &User) -> bool {
-        // The memory of the session may be what all wait for.
-        const FLAGS: Flags = GFP_NOWAIT;
         let mut is_any = false;
-        let mut under_way = KVec::new();
+        let mut under_way: [UnderWay; CLOSES_AT_ONCE] = [const { None }; CLOSES_AT_ONCE];
+        let mut used = 0_usize;
         let mut first = self.next_endpoint(0);
         while let Some(handle) = first {
             first = handle
                 .checked_add(1)
                 .and_then(|from| self.next_endpoint(from));
+            // One that is free or over, or else any: each has its turn.
+            let over = |place: &UnderWay| place.as_ref().is_none_or(|(_, close)| close.is_closed());
+            let place = under_way.iter().position(over);
+            let place = place.unwrap_or(used % CLOSES_AT_ONCE);
+            let Some(place) = under_way.get_mut(place) else {
+                break;
+            };
+            is_any |= self.finish(place.take());
             let Some(entry) = self.entries.get_mut(&handle) else {
                 continue;
             };
             let Some(object) = entry.object.take() else {
                 continue;
             };
-            let place = user.endpoint_close().and_then(|charge| {
-                under_way.reserve(1, FLAGS)?;
-                Ok((EndpointClose::new(closes.clone(), FLAGS)?, charge))
-            });
-            match place {
-                // The last one is left to this thread, if there are no others.
-                Ok((close, charge)) if first.is_some() || !under_way.is_empty() => {
+            // The only one is left to this thread.
+            let close = if first.is_some() || used != 0 {
+                user.endpoint_close().and_then(|charge| {
+                    // The memory of the session may be what all wait for.
+                    let flags = GFP_NOWAIT;
+                    Ok((EndpointClose::new(closes.clone(), flags)?, charge))
+                })
+            } else {
+                Err(ENOENT)
+            };
+            match close {
+                Ok((close, charge)) => {
                     EndpointClose::begin_end(&close, object, charge);
-                    // There is room.
-                    let _ = under_way.push_within_capacity((handle, close));
+                    *place = Some((handle, close));
+                    used = used.wrapping_add(1);
                 }
-                _ => match object.close() {
+                Err(_) => match object.close() {
                     Ok(()) => is_any = true,
                     Err((object, _)) => entry.object = Some(object),
                 },
             }
             task::cond_resched();
         }
-        while let Some((handle, close)) = under_way.pop() {
-            let refused = close.finish();
-            is_any |= refused.is_none();
-            if let Some(entry) = self.entries.get_mut(&handle) {
-                entry.object = refused;
-            }
+        for place in &mut under_way {
+            is_any |= self.finish(place.take());
         }
         is_any
+    }
+
+    /// Waits until an endpoint is closed, and takes it back if it has refused; returns whether it is closed.
+    fn finish(&mut self, under_way: UnderWay) -> bool {
+        let Some((handle, close)) = under_way else {
+            return false;
+        };
+        let Some(refused) = close.finish() else {
+            return true;
+        };
+        if let Some(entry) = self.entries.get_mut(&handle) {
+            entry.object = Some(refused);
+        }
+        false
     }
 
     /// Closes those objects of which `chosen` says so, the newest first, as whatever was opened later
