@@ -2833,6 +2833,47 @@ fn requests_that_were_sent_are_looked_at_in_turns() {
     assert_eq!(told, COUNT * WITHDRAW);
 }
 
+/// Those that are found by one search, in however many turns, are to end together, and those that come to this meanwhile
+/// are the next: none of these lets the others have more time.
+#[test]
+fn requests_that_are_not_wanted_end_in_rounds() {
+    const COUNT: usize = 2 * STEP;
+    let mut world = with_many_sent(COUNT + 3, &mut vec![0; 100_000]);
+    let withdraw = |world: &mut World, id: usize| {
+        world.operations[id - 1].withdrawn.set(true);
+        world.initiator.recall();
+        while world.initiator.search() {}
+        world.initiator.unwanted().expect("it was withdrawn")
+    };
+    let end = |world: &mut World, id: usize| {
+        let response = Response {
+            status: 125,
+            len: 0,
+            waited: 0,
+        };
+        say(world, &Frame::Response(response), id as u64);
+        world.initiator.unwanted()
+    };
+    for operation in &world.operations[1..COUNT] {
+        operation.withdrawn.set(true);
+    }
+    let first = withdraw(&mut world, 1);
+    // They wait for the first ones, and not for each other.
+    assert_eq!(withdraw(&mut world, COUNT + 1), first);
+    assert_eq!(withdraw(&mut world, COUNT + 2), first);
+    for id in 1..COUNT {
+        assert_eq!(end(&mut world, id), Some(first), "{id}");
+    }
+    let second = end(&mut world, COUNT).expect("two are left");
+    assert_ne!(second, first);
+    // The next one waits for these.
+    assert_eq!(withdraw(&mut world, COUNT + 3), second);
+    assert_eq!(end(&mut world, COUNT + 1), Some(second));
+    let third = end(&mut world, COUNT + 2).expect("one is left");
+    assert_ne!(third, second);
+    assert_eq!(end(&mut world, COUNT + 3), None);
+}
+
 /// However many requests are under way, a turn passes some of them to find those that the target has pulled.
 #[test]
 fn requests_that_are_pulled_are_looked_for_in_turns() {

@@ -304,6 +304,8 @@ fn scalable(env: &Env) -> Outcome {
     }
     sep.enable()?;
     expect_busy(pair.session.close_handle(sep.handle()))?;
+    // It has no operations: its contexts do.
+    expect_fabric(sep.cancel(0), KfiErrno::ENOENT)?;
     let memory = Area::plain(&pair.session, 64)?;
     let base = a.av.insert(&sep.name()?)?;
     let to_a = av.insert(&a.name)?;
