@@ -606,17 +606,20 @@ pub(super) fn needs_log(log: &KernelLog) -> Outcome {
     Err(Stop::Skip("the kernel's log cannot be read".to_owned()))
 }
 
+/// Returns whether NICs reach each other, and themselves, by way of the network.
+pub(super) fn is_over_network() -> bool {
+    let parameters = parameters(PROVIDER).into_bytes();
+    let mut words = parameters.split(|byte| *byte == b' ');
+    words.any(|word| word == b"loopback=0")
+}
+
 /// A consumer in C that transfers data.
 fn transfer(env: &Env) -> Outcome {
     // It marks itself when it is to have no memory, if the kernel can do that.
     let _failing = Failing::of_marked().ok();
     let mut text = parameters(TRANSFER).into_bytes();
     // Some of it is about what is so within a node only.
-    let provider = parameters(PROVIDER).into_bytes();
-    if provider
-        .split(|byte| *byte == b' ')
-        .any(|word| word == b"loopback=0")
-    {
+    if is_over_network() {
         text.extend_from_slice(b" network=1");
     }
     run_in_kernel(env, TRANSFER, &CString::new(text).unwrap_or_default())
