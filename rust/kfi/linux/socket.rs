@@ -376,6 +376,11 @@ impl Socket {
                 bindings::IPPROTO_TCP.cast_signed(),
                 &mut raw,
             )
+        })
+        // It has no file, and nobody's limit: so the kernel says that there is no memory for it.
+        .map_err(|error| match error {
+            ENFILE | ENOBUFS => ENOMEM,
+            error => error,
         })?;
         let mut callbacks = bindings::sock_callbacks::default();
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
