@@ -43,6 +43,8 @@ pub enum Whose {
 pub enum Answer {
     /// `ENOMEM`, of the system call or of kfabric.
     NoMemory,
+    /// The same, or `EADDRINUSE`: what the kernel says when it has no memory to take a port.
+    NoMemoryForPort,
     /// Of the system call, or `-KFI_EAGAIN`: the data path (R-TRIG-27).
     TryAgain,
     /// All of these: what is queued for later.
@@ -56,6 +58,9 @@ impl Answer {
         let no_memory = error == Error::Os(Errno::NOMEM);
         match self {
             Self::NoMemory => no_memory || error == Error::Fabric(KfiErrno::ENOMEM),
+            Self::NoMemoryForPort => {
+                Self::NoMemory.is(error) || error == Error::Os(Errno::ADDRINUSE)
+            }
             Self::TryAgain => no_memory || error == Error::Fabric(KfiErrno::EAGAIN),
             Self::NoMemoryYet => Self::NoMemory.is(error) || Self::TryAgain.is(error),
             Self::Never => false,

@@ -22,7 +22,7 @@ use crate::knobs::Knobs;
 use crate::rig::{in_threads, is_busy, query, until, Rig, Waiter};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::{
-    could_not, is_kept, is_loaded, unload, Modules, ALL, CORE, DEVICE_MODULE, PROVIDER,
+    self, could_not, is_kept, is_loaded, unload, Modules, ALL, CORE, DEVICE_MODULE, PROVIDER,
 };
 use crate::{check, check_eq, tests};
 
@@ -409,6 +409,11 @@ fn nothing_left(name: &str, when: &str) -> Outcome {
 fn load_failing(env: &Env, whose: Whose, step: u32) -> Outcome {
     let modules = Modules::new(env)?;
     let mut failing = Failing::new(whose)?;
+    let answer = if module::is_over_network() {
+        Answer::NoMemoryForPort
+    } else {
+        Answer::NoMemory
+    };
     Modules::unload_all()?;
     let mut all_refused = 0;
     for name in ALL {
@@ -420,7 +425,7 @@ fn load_failing(env: &Env, whose: Whose, step: u32) -> Outcome {
         let mut nth = 1 + u32::try_from(env.settings.seed % u64::from(step))?;
         loop {
             let load = || loader().map_err(Error::Os);
-            let attempt = failing.attempt(name, nth, Answer::NoMemory, load)?;
+            let attempt = failing.attempt(name, nth, answer, load)?;
             let when = format!("allocation {nth} failed");
             if attempt.value.is_some() {
                 check!(is_loaded(name)?, "{name} is not loaded: {when}");
