@@ -26,10 +26,13 @@ use kernel::{
 };
 
 use crate::{
-    kfi::linux::queue::{
-        EntryQueue,
-        Named,
-        Vacant, //
+    kfi::linux::{
+        interrupts::NoPreemption,
+        queue::{
+            EntryQueue,
+            Named,
+            Vacant, //
+        }, //
     },
     transfer::transmitter::Transmitter, //
 };
@@ -164,7 +167,9 @@ impl Credits {
 
     /// See [`Self::give`].
     fn give_in_line(&self) {
-        // Those that have no use for one leave the line by themselves, but may be about to.
+        // Hardly any have no use for one: they leave the line by themselves. Others wait for what this thread has
+        // until it is handed over.
+        let _preemption = NoPreemption::begin();
         loop {
             let first = {
                 let mut line = self.line.lock();

@@ -287,9 +287,10 @@ impl wire::LentMemory for SentMemory {
 
     fn responds_shortly(&self) -> bool {
         let Self { transfer, inside } = self;
-        // Where it counts, triggers may run.
-        let counts = transfer.transmitter().completer().counts() || inside.notifies();
-        transfer::is_small(transfer.request()) && !counts
+        let transmitter = transfer.transmitter();
+        // Where it counts, triggers may run; and a credit may be handed over to others.
+        let counts = transmitter.completer().counts() || inside.notifies();
+        transfer::is_small(transfer.request()) && !counts && !transmitter.shares_credits()
     }
 
     fn respond(self, response: Response, budget: &mut Budget) {

@@ -115,7 +115,7 @@ const FEW_STEPS: usize = 3;
 /// So many credits more are taken, if there are any, when one is handed over.
 const CREDITS_AT_ONCE: usize = 8;
 
-/// The work item that begins what waits when another endpoint has given a credit back.
+/// The work item that begins what waits when a credit was handed over, or gives those back that are of no use.
 const CREDITED: u64 = 1;
 
 /// Names an operation that was noted: its context, to be found by, and a number of its own.
@@ -292,7 +292,7 @@ pub(crate) struct Transmitter {
     idle: WaitQueue,
     #[pin]
     work: Work<Transmitter>,
-    /// Begins what waits when another endpoint has given a credit back.
+    /// See [`CREDITED`].
     #[pin]
     credited: Work<Transmitter, CREDITED>,
 }
@@ -410,6 +410,11 @@ impl Transmitter {
         ret
     }
 
+    /// Returns whether others may wait for the credits that its operations give back.
+    pub(crate) fn shares_credits(&self) -> bool {
+        self.config.credits.is_shared()
+    }
+
     /// Gives back the credit of an operation that has not begun.
     #[cold]
     fn undo(self: &Arc<Self>, error: Error) -> Error {
@@ -453,9 +458,10 @@ impl Transmitter {
             // Without a slot it goes as a packet, which has memory for its completion.
             this.config.completer.slot()
         };
-        // Once for all locks of something small, in one place.
+        // Once for all locks of something small, in one place; not where a credit is handed over to
+        // others at its end.
         let is_short = transfer::is_small(request) && prepared.config.remote.count() <= 1;
-        let mut irqs = if is_short && !this.config.completer.counts() {
+        let mut irqs = if is_short && !this.config.completer.counts() && !this.shares_credits() {
             IrqGuard::begin()
         } else {
             IrqGuard::none()
@@ -599,7 +605,7 @@ impl Transmitter {
         drop(noted);
     }
 
-    /// Hands over a credit that another endpoint has given back, and the memory to get into line again; `false` if it
+    /// Hands over a credit that was given back, and the memory to get into line again; `false` if it
     /// is of no use here. From any context, without its lock.
     pub(super) fn credit(self: &Arc<Self>, in_line: Vacant) -> bool {
         let mut state = self.state.lock();
@@ -645,24 +651,33 @@ impl Transmitter {
         state.credits < state.waiting.len() && !self.is_fenced(state)
     }
 
-    /// Takes out the credits that are of no use here, and gets out of the line if another one were of none; returns how
-    /// many are to be given back without the lock.
-    fn take_spare(&self, state: &mut State) -> usize {
+    /// Takes out credits that are of no use here, and gets out of the line if another one were of none; returns how
+    /// many are to be given back without the lock. There are many where a fence keeps what they were handed over
+    /// for: the work queue gives those back that are more than `most`.
+    fn take_spare(self: &Arc<Self>, state: &mut State, most: usize) -> usize {
         // Those that were posted keep theirs.
-        let kept = if self.config.credits.is_shared() && self.is_fenced(state) {
+        let kept = if self.shares_credits() && !state.closed && self.is_fenced(state) {
             state.posted
         } else {
             state.waiting.len()
         };
-        let spare = state.credits.saturating_sub(kept);
+        let all = state.credits.saturating_sub(kept);
+        let spare = all.min(most);
         state.credits = state.credits.wrapping_sub(spare);
+        // Not once it is closed: then no more are kept than operations wait, each of which takes its own out.
+        if spare < all && !state.closed {
+            // Under the lock: `close` cancels it after it has set that.
+            self.late_accesses
+                .work_queue()
+                .queue::<_, CREDITED>(self.clone());
+        }
         if state.in_line.is_none() && !self.wants_credit(state) {
             state.in_line = self.config.credits.leave(self);
         }
         spare
     }
 
-    /// Gives so many credits back, of which there are hardly ever several. Without the lock.
+    /// Gives so many credits back. Without the lock.
     fn give(&self, spare: usize) {
         for _ in 0..spare {
             self.config.credits.give();
@@ -674,6 +689,7 @@ impl Transmitter {
     /// The caller is not preempted, as others leave to it what they bring.
     fn drain(self: &Arc<Self>, budget: &mut Budget) {
         let _preemption = NoPreemption::begin();
+        let most = most_spare();
         loop {
             let unsent = {
                 let mut state = self.state.lock();
@@ -691,29 +707,35 @@ impl Transmitter {
                 if front.batch == Some(state.batch) {
                     return;
                 }
+                let request = front.transfer.request();
+                let (len, matched) = (request.len, request.kind.is_matched());
                 if self.is_fenced(&state) {
-                    let spare = self.take_spare(&mut state);
+                    let spare = self.take_spare(&mut state, most);
                     drop(state);
-                    self.give(spare);
+                    if spare != 0 {
+                        // Each may be handed over.
+                        budget.end_section();
+                        self.give(spare);
+                    }
                     return;
                 }
-                let request = front.transfer.request();
-                let matched = request.kind.is_matched();
-                if budget.is_comparing() || !budget.spend_operation(request.len, matched) {
-                    break;
-                }
-                match state.credits.checked_sub(1) {
-                    Some(left) => state.credits = left,
-                    None => {
-                        let credits = &self.config.credits;
-                        if !credits.take_or_wait(self, &mut state.in_line) {
-                            return;
-                        }
+                // Before the budget is asked: nobody passes it until the work queue has its turn.
+                if state.credits == 0 {
+                    let credits = &self.config.credits;
+                    if !credits.take_or_wait(self, &mut state.in_line) {
+                        return;
                     }
+                    state.credits = 1;
+                }
+                if budget.is_comparing() || !budget.spend_operation(len, matched) {
+                    // Under the lock: `close` cancels it after it has set that.
+                    self.late_accesses.work_queue().queue::<_, 0>(self.clone());
+                    return;
                 }
                 let Some(unsent) = state.waiting.pop_front() else {
                     return;
                 };
+                state.credits = state.credits.wrapping_sub(1);
                 state.posted = state.posted.wrapping_sub(usize::from(unsent.posted));
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: a thread that gives up
@@ -724,7 +746,6 @@ impl Transmitter {
             Node::send(&self.config.node, Unsent::into_packet(unsent), budget);
             self.state.lock().draining = false;
         }
-        self.late_accesses.work_queue().queue::<_, 0>(self.clone());
     }
 
     /// Ends an operation that was claimed, and from which `inside` was taken.
@@ -737,6 +758,10 @@ impl Transmitter {
     ) {
         // First: a thread that has seen the completion does not find it any more.
         self.forget(transfer);
+        if self.shares_credits() {
+            // Another endpoint takes it.
+            budget.end_section();
+        }
         // Before that is reported: then there is room for another one.
         self.config.credits.give();
         if let Some(inside) = inside {
@@ -877,7 +902,7 @@ impl Transmitter {
             return;
         }
         state.refused.push_back(refusal);
-        drop(state);
+        // Under the lock, as in `drain`.
         self.late_accesses.work_queue().queue::<_, 0>(self.clone());
     }
 
@@ -980,11 +1005,12 @@ impl Transmitter {
         // As in `cancel`.
         let _preemption = NoPreemption::begin();
         // First: as in `end`.
+        let most = most_spare();
         let (waiting, spare, noted) = {
             let mut state = self.state.lock();
             let waiting = state.take_waiting(transfer);
             let spare = match &waiting {
-                Some(_) => self.take_spare(&mut state),
+                Some(_) => self.take_spare(&mut state, most),
                 None => 1,
             };
             (waiting, spare, state.forget(transfer))
@@ -1137,6 +1163,16 @@ impl State {
     }
 }
 
+/// Returns how many credits are given back one after the other at most, by a thread that has no lock: each may take a
+/// transmit context out of the line and several credits for it.
+fn most_spare() -> usize {
+    if interrupts::are_disabled() {
+        CREDITS_AT_ONCE
+    } else {
+        STEP
+    }
+}
+
 /// Turns `ENOMEM` into `EAGAIN`: a caller that has run out of memory may try again.
 pub(crate) fn enomem_to_eagain(error: Error) -> Error {
     if error == ENOMEM {
@@ -1171,6 +1207,21 @@ impl WorkItem<CREDITED> for Transmitter {
     }
 
     fn run(this: Arc<Self>) {
-        this.drain(&mut Budget::thread());
+        loop {
+            this.drain(&mut Budget::thread());
+            {
+                // As in `drain`.
+                let _preemption = NoPreemption::begin();
+                let spare = {
+                    let mut state = this.state.lock();
+                    this.take_spare(&mut state, STEP)
+                };
+                if spare == 0 {
+                    return;
+                }
+                this.give(spare);
+            }
+            cond_resched();
+        }
     }
 }

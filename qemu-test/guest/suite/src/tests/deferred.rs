@@ -2,6 +2,7 @@
 
 //! Deferred work.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use kfi::{
@@ -17,6 +18,7 @@ use crate::ends::{
 use crate::env::Env;
 use crate::exchange::{self, Exchange};
 use crate::rig::{expect_busy, expect_fabric, unshare, Rig};
+use crate::tests::module;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -51,8 +53,10 @@ tests! {
     "receives-more-than-the-queue-takes" ["R-TRIG-24 R-DWQ-19"] more_receives_than_fit;
     "shared-room-in-turns" ["R-TRIG-24"] shared_room_in_turns;
     "shared-room-before-posts" ["R-TRIG-24"] shared_room_before_posts;
+    "shared-room-behind-a-fence-before-posts" ["R-TRIG-24 R-TRIG-26"] shared_room_behind_a_fence_before_posts;
     "shared-room-of-those-that-go" ["R-TRIG-24 R-TRIG-26 R-CLOSE-4"] shared_room_of_those_that_go;
     "shared-room-and-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_and_a_fence;
+    "shared-room-of-many-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_of_many_behind_a_fence;
     "shared-room-of-a-post-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_behind_a_fence;
 }
 
@@ -1214,6 +1218,9 @@ struct SharedRoom {
 }
 
 impl SharedRoom {
+    /// How many contexts there are.
+    const CONTEXTS: u64 = 512;
+
     fn new(env: &Env, size: u64, ends: usize) -> Result<Self, Stop> {
         let pair = Pair::new(env, Caps::MSG)?;
         let attr = TxAttr {
@@ -1235,8 +1242,8 @@ impl SharedRoom {
             Ok::<_, Stop>(end)
         };
         let ends = (0..ends).map(|_| open()).collect::<Result<Vec<_>, _>>()?;
-        let from = Area::plain(&pair.session, 256)?;
-        for context in 0..32_u64 {
+        let from = Area::plain(&pair.session, 8 * SharedRoom::CONTEXTS)?;
+        for context in 0..SharedRoom::CONTEXTS {
             from.write(8 * context, &context.to_ne_bytes());
         }
         let to = Area::plain(&pair.session, 8)?;
@@ -1349,6 +1356,38 @@ fn shared_room_before_posts(env: &Env) -> Outcome {
     room.close()
 }
 
+/// Nor where it waits for the work queue only, as what was before its fence has just ended.
+fn shared_room_behind_a_fence_before_posts(env: &Env) -> Outcome {
+    let room = SharedRoom::new(env, 1, 2)?;
+    let [one, other] = [&room.ends[0], &room.ends[1]];
+    let send = Operation::new(Kind::SEND, Form::PLAIN).segment(room.from.part(13 * 8, 8));
+    let send = send.to(other.peer).context(13);
+    for round in 0..env.scaled(100, 10) {
+        room.submit(0, &[1])?;
+        room.submit_with(0, &[2], bits::FENCE)?;
+        room.trigger.add(1)?;
+        // This ends the first one, but over a network, and leaves the second one to the work queue.
+        let b = &room.pair.b;
+        b.recv(room.to.all(), 1)?;
+        if !module::is_over_network() {
+            let posted = other.ep.post(&send);
+            check!(
+                posted == Err(Error::Fabric(KfiErrno::EAGAIN)),
+                "{posted:?} in round {round}"
+            );
+        }
+        expect(&b.rx, 1, done::RECV_, 8)?;
+        check_eq!(room.receive()?, 2);
+        for context in [1, 2] {
+            expect(&one.tx, context, done::SEND_, 8)?;
+        }
+        other.post(&send)?;
+        check_eq!(room.receive()?, 13);
+        expect(&other.tx, 13, done::SEND_, 8)?;
+    }
+    room.close()
+}
+
 /// Room that was meant for an endpoint that has no use for it any more goes to the next one; and it has its turn again
 /// if it has.
 fn shared_room_of_those_that_go(env: &Env) -> Outcome {
@@ -1406,6 +1445,47 @@ fn shared_room_and_a_fence(env: &Env) -> Outcome {
     expect(&one.tx, 1, done::SEND_, 8)?;
     expect(&one.tx, 4, done::SEND_, 8)?;
     expect(&other.tx, 5, done::SEND_, 8)?;
+    room.close()
+}
+
+/// Nor is it kept for the many that wait behind such a one.
+fn shared_room_of_many_behind_a_fence(env: &Env) -> Outcome {
+    const ROOM: u64 = 192;
+    let room = SharedRoom::new(env, ROOM, 2)?;
+    let [one, other] = [&room.ends[0], &room.ends[1]];
+    let fill = |contexts: Range<u64>| -> Outcome {
+        for context in contexts {
+            other.send(room.from.part(8 * context, 8), context)?;
+        }
+        Ok(())
+    };
+    let clear = |contexts: Range<u64>| -> Outcome {
+        for context in contexts.clone() {
+            other.ep.cancel(context)?;
+        }
+        for context in contexts {
+            expect_error(&other.tx, context, KfiErrno::ECANCELED)?;
+        }
+        Ok(())
+    };
+    let others = ROOM..2 * ROOM;
+    for _ in 0..env.scaled(20, 2) {
+        fill(others.clone())?;
+        room.submit(0, &[0])?;
+        room.submit_with(0, &[1], bits::FENCE)?;
+        room.submit(0, &(2..ROOM).collect::<Vec<_>>())?;
+        room.trigger.add(1)?;
+        // All of that is offered to the endpoint, which begins its first one.
+        clear(others.clone())?;
+        fill(others.start..others.end - 1)?;
+        check_eq!(room.receive()?, 0);
+        clear(others.start..others.end - 1)?;
+        expect(&one.tx, 0, done::SEND_, 8)?;
+        for context in 1..ROOM {
+            check_eq!(room.receive()?, context);
+            expect(&one.tx, context, done::SEND_, 8)?;
+        }
+    }
     room.close()
 }
 
