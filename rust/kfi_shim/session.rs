@@ -124,7 +124,7 @@ struct Table {
 }
 
 /// So many endpoints of a session that ends are closed by the work queue at a time.
-const CLOSES_AT_ONCE: usize = 16;
+const ENDPOINTS_AT_ONCE: usize = 16;
 
 /// An endpoint that is being closed there, by its handle.
 type UnderWay = Option<(u32, Arc<EndpointClose>)>;
@@ -195,7 +195,7 @@ impl Table {
     /// may keep each of them for long. Returns whether any was closed; those that have refused are left.
     fn close_endpoints(&mut self, closes: &Arc<Ends>, user: &User) -> bool {
         let mut is_any = false;
-        let mut under_way: [UnderWay; CLOSES_AT_ONCE] = [const { None }; CLOSES_AT_ONCE];
+        let mut under_way: [UnderWay; ENDPOINTS_AT_ONCE] = [const { None }; ENDPOINTS_AT_ONCE];
         let mut used = 0_usize;
         let mut first = self.next_endpoint(0);
         while let Some(handle) = first {
@@ -205,7 +205,7 @@ impl Table {
             // One that is free or over, or else any: each has its turn.
             let over = |place: &UnderWay| place.as_ref().is_none_or(|(_, close)| close.is_closed());
             let place = under_way.iter().position(over);
-            let place = place.unwrap_or(used % CLOSES_AT_ONCE);
+            let place = place.unwrap_or(used % ENDPOINTS_AT_ONCE);
             let Some(place) = under_way.get_mut(place) else {
                 break;
             };

@@ -379,7 +379,7 @@ impl Socket {
         })
         // It has no file, and nobody's limit: so the kernel says that there is no memory for it.
         .map_err(|error| match error {
-            ENFILE | ENOBUFS => ENOMEM,
+            ENFILE => ENOMEM,
             error => error,
         })?;
         let mut callbacks = bindings::sock_callbacks::default();
