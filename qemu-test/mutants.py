@@ -86,6 +86,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
         r"kfi_soft/(wires?\.|wire/(atomics|loopback|remote))",
         "message/ tagged/ rma/ atomic/ faults/ network/ module/transfer",
     ),
+    (r"kfi_soft/open_objects", "close/ info/ lifetime/ tool/ network/nics-come network/fabric-opened"),
     (r"kfi_soft/(wire|hotplug|abi_params|owner|share|sum)", "network/"),
     (r"kfi_soft/faults", "faults/ network/"),
     (r"kfi_soft/address", "av/ endpoint/ info/ message/ network/"),
@@ -630,6 +631,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--report", action="store_true", help="only say what was found so far")
     add("--keep", action="store_true", help="put what was found into qemu-test/mutations/results.jsonl")
     add("--again", action="store_true", help="try those that have survived once more")
+    add("--id", action="append", default=[], metavar="ID", help="only this one, or these, once more")
     add("--no-baseline", action="store_true", help="do not run the tests without a fault first")
     add("--alone", action="store_true", help="build each by itself")
     add("--jobs", type=int, default=1, metavar="N", help="machines at a time: %(default)s")
@@ -655,7 +657,8 @@ def main(arguments: Sequence[str]) -> int:
         and mutant.rule not in options.without
     ]
     chosen = choose(mutants, options.seed, options.count)
-    if not chosen:
+    wanted = {mutant for mutant in chosen if mutant.id in options.id or not options.id}
+    if not wanted:
         raise mutations.CannotTry("there is no such fault to make")
     found = read_found(read_if_there(KEPT) + read_if_there(RESULTS))
     equivalent = read_equivalent(read_if_there(EQUIVALENT))
@@ -668,7 +671,7 @@ def main(arguments: Sequence[str]) -> int:
     untried = 0
     done = {one.id for one in found.values() if not (options.again and one.outcome == "survived")}
     if not options.report:
-        left = [mutant for mutant in chosen if mutant.id not in done]
+        left = [mutant for mutant in chosen if mutant in wanted and (options.id or mutant.id not in done)]
         folders = [ROOT / f"build/mutants/{number_of}" for number_of in range(options.jobs)]
         trees: "Queue[Path]" = Queue()
         for folder in folders:

@@ -13,7 +13,7 @@ mod peer;
 mod secret;
 mod sessions;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::CString;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -58,9 +58,11 @@ tests! {
     "nics-come-and-go-over-tcp" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_over_tcp;
     "nics-come-where-none-has-an-address" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_where_none_has_an_address;
     "nobody-comes-before-the-first-address" ["kfabric.h"] hotplug::nobody_comes_before_the_first_address;
+    "fabric-opened-beside-the-first-address" ["kfabric.h"] hotplug::fabric_opened_beside_the_first_address;
     "nics-come-and-go-beside-others" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_beside_others;
     "nic-replaced-after-an-answer" ["kfi_domain.h kfi_endpoint.h"] hotplug::nic_replaced_after_an_answer;
     "nic-goes-with-its-peers" ["kfi_endpoint.h"] hotplug::nic_goes_with_its_peers;
+    "lowest-nic-goes-with-its-peer" ["kfi_endpoint.h"] hotplug::lowest_nic_goes_with_its_peer;
     "nic-goes-before-a-deferred-send" ["R-DWQ-12 kfi_endpoint.h"] hotplug::nic_goes_before_a_deferred_send;
     "nic-comes-while-it-is-sent-to" ["kfi_endpoint.h"] hotplug::nic_comes_while_it_is_sent_to;
     "refused-changes" ["kfabric.h"] hotplug::refused_changes;
@@ -104,6 +106,7 @@ tests! {
     "flooding-initiator" ["kfi_endpoint.h"] flooding_initiator;
     "dribbling-initiator" ["kfi_endpoint.h"] dribbling_initiator;
     "stopped-peers-keep-their-place" ["kfi_endpoint.h"] stopped_peers_keep_their_place;
+    "asking-peers-keep-their-place" ["kfi_endpoint.h"] asking_peers_keep_their_place;
     "stopped-and-silent" ["kfi_endpoint.h"] stopped_and_silent;
     "unread-answers" ["kfi_rma.h"] unread_answers;
     "unread-answers-again-and-again" ["kfi_rma.h"] unread_answers_again_and_again;
@@ -856,6 +859,55 @@ fn stopped_peers_keep_their_place(env: &Env) -> Outcome {
     check_eq!((id, response.status), (next, 0));
     drop((node.end, peer, node.buffer));
     node.rig.close()
+}
+
+/// A peer that asks for something just when another one looks for a place keeps its own, once it is answered, until it
+/// has said that it knows the answer.
+fn asking_peers_keep_their_place(env: &Env) -> Outcome {
+    // As many as there may be.
+    const ALL: u16 = 4096;
+    const QUIET: u8 = 96;
+    // A port of nobody.
+    const NOBODY: u16 = 0xfff;
+    // Longer than a jiffy: it is known which of two has been quiet for longer.
+    const APART: Duration = Duration::from_millis(20);
+    let _modules = load_network(env, PATIENT)?;
+    // These are to make place, one after the other. The node comes to them first, and to all others before it
+    // ends one: there is some time in between.
+    let mut quiet = VecDeque::new();
+    for last in 1..=QUIET {
+        quiet.push_back(Peer::connect(Ipv4Addr::new(127, 0, 1, last), HERE, 1)?);
+        thread::sleep(APART);
+    }
+    for number in u16::from(QUIET)..ALL {
+        let [high, low] = number.to_be_bytes();
+        drop(Peer::connect(Ipv4Addr::new(127, 2, high, low), HERE, 1)?);
+    }
+    check_eq!(peers("from")?.len(), usize::from(ALL));
+    let (mut rounds, mut answered) = (0u8, 0);
+    while let Some(mut peer) = quiet.pop_front() {
+        let source = Ipv4Addr::new(127, 3, 0, rounds);
+        let mut newcomer = Peer::open(source, HERE)?;
+        newcomer.write(&Frame::Hello(Peer::hello(source, HERE, 1)), 0)?;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(5 * u64::from(rounds)) {
+            std::hint::spin_loop();
+        }
+        // It may have made place before.
+        let asked = peer.request(1, Kind::Message, (NOBODY, 64), None);
+        let is_answered = asked.and_then(|()| peer.response()).is_ok();
+        newcomer.until(|frame| matches!(frame, Frame::Ack))?;
+        rounds += 1;
+        if is_answered {
+            peer.request(2, Kind::Message, (NOBODY, 64), None)?;
+            check_eq!(peer.response()?.0, 2);
+            // The next one has made place instead.
+            quiet.pop_front();
+            answered += 1;
+        }
+    }
+    env.note(format!("{answered} of {rounds} have asked in time"));
+    Ok(())
 }
 
 /// A peer that is told that it may send messages again, and never does nor says anything, is forgotten as any

@@ -27,6 +27,7 @@ tests! {
     "case-55-application-changes" ["R-POLL-6"] application_changes;
     "case-55-fired-by-a-change" ["R-DWQ-20 R-POLL-6 R-POLL-8"] fired_by_a_change;
     "case-55-after-the-provider" ["R-DWQ-20 R-POLL-6"] after_the_provider;
+    "case-55-nothing-added" ["R-CNTR-18 R-DWQ-20 R-POLL-6"] nothing_added;
     "case-56-error-entries" ["R-POLL-5 R-POLL-10"] error_entries;
     "case-57-counts" ["R-POLL-7"] counts;
     "case-57-rotation" ["R-POLL-4 R-POLL-7"] rotation;
@@ -211,6 +212,40 @@ fn after_the_provider(env: &Env) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// To add nothing is no change, however often that is done in a row, and whatever values the counter has.
+fn nothing_added(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (one, fires, done) = (counter(&rig, 1)?, counter(&rig, 2)?, rig.counter()?);
+    let set = rig.domain.poll_set()?;
+    set.add(&one)?;
+    let changes: [(&str, Change); 4] = [
+        ("nothing", |_| Ok(())),
+        ("a value", |c| c.set(7)),
+        ("an error value", |c| c.set_err(7)),
+        ("a value of 2^63", |c| c.set(1 << 63)),
+    ];
+    let mut due = 0;
+    for (name, change) in changes {
+        change(&one)?;
+        for count in 1..=3 {
+            due += 1;
+            for _ in 0..count {
+                rig.domain.queue_work(&Work::add(&one, 0, &fires, due))?;
+            }
+            // What comes before it has run then.
+            rig.domain.queue_work(&Work::add(&done, 1, &fires, due))?;
+            fires.add(1)?;
+            done.wait_ms(due, -1)?;
+            check_eq!(polled(&set, 8)?, NOTHING, "{name}, then 0 {count} times");
+        }
+    }
+    // But to add something is.
+    rig.domain
+        .queue_work(&Work::add(&one, 1, &fires, due + 1))?;
+    fires.add(1)?;
+    until(|| Ok(polled(&set, 8)? == [1]))
 }
 
 fn error_entries(env: &Env) -> Outcome {

@@ -690,8 +690,13 @@ pub(super) fn target(env: &Env) -> Outcome {
         ("no results", of_len(8)),
         ("too many results", of_len(8).body(16)),
         ("results as data", data(0, 8)),
+        // They have gone with the request.
+        ("a wish for the first byte of operands", pull(0, 1)),
+        ("a wish for operands", pull(0, 8)),
+        ("a wish for what is behind operands", pull(8, 8)),
     ] {
         asking.answer(&fetch, what, &said)?;
     }
+    check_eq!(asking.strikes, 0);
     asking.close()
 }

@@ -350,6 +350,46 @@ pub(super) fn nobody_comes_before_the_first_address(env: &Env) -> Outcome {
     Ok(())
 }
 
+/// A fabric that is being opened when the first NIC with an address comes is either found open, and stays, or is not
+/// there any more.
+pub(super) fn fabric_opened_beside_the_first_address(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    for _ in 0..env.scaled(20, 4) {
+        // It takes longer the more of them make place.
+        reload(&modules, "nics=64")?;
+        let session = Session::open()?;
+        let info = session.getinfo(&Query::new().provider(PROVIDER))?;
+        let come = || -> Outcome {
+            until(|| match write("+127.0.0.1") {
+                Ok(()) => Ok(true),
+                Err(Errno::BUSY) => Ok(false),
+                Err(errno) => Err(Error::Os(errno).into()),
+            })
+        };
+        let open_often = || -> Outcome {
+            loop {
+                let fabric = match info.fabric(0) {
+                    Ok(fabric) => fabric,
+                    Err(Error::Fabric(KfiErrno::ENODEV)) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                };
+                // It stays as long as somebody has it open.
+                let again = info.fabric(0)?;
+                for fabric in [again, fabric] {
+                    fabric.close().map_err(|(_, error)| error)?;
+                }
+            }
+        };
+        in_threads(0..2, |thread| match thread {
+            0 => come(),
+            _ => open_often(),
+        })?;
+        check_eq!(fabric_name()?, "soft:127.0.0.0/12");
+    }
+    Ok(())
+}
+
 /// Changes that cannot be are refused, the log says why, and nothing changes.
 pub(super) fn refused_changes(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
@@ -472,6 +512,18 @@ pub(super) fn nic_goes_with_its_peers(env: &Env) -> Outcome {
         let refused = refused.err().map(|error| error.kind());
         check_eq!(refused, Some(ErrorKind::ConnectionRefused));
     }
+    Ok(())
+}
+
+/// So does a peer with the lowest number that there is, of a NIC with that number.
+pub(super) fn lowest_nic_goes_with_its_peer(env: &Env) -> Outcome {
+    const LOWEST: Ipv4Addr = Ipv4Addr::new(127, 16, 0, 0);
+    let _modules = load_network(env, "address=127.16.0.0 loopback=0 peer_timeout=600000")?;
+    let mut visitor = Peer::connect(LOWEST, LOWEST, 1)?;
+    check_eq!(peers("from")?.len(), 1);
+    change("-127.16.0.0")?;
+    check_eq!(peers("from")?, [""; 0]);
+    visitor.until(|frame| matches!(frame, Frame::Bye(_)))?;
     Ok(())
 }
 

@@ -109,7 +109,7 @@ pub(super) struct Peer {
 
 impl Peer {
     /// The `HELLO` of one side to the other.
-    fn hello(source: Ipv4Addr, target: Ipv4Addr, session: u64) -> Hello {
+    pub(super) fn hello(source: Ipv4Addr, target: Ipv4Addr, session: u64) -> Hello {
         Hello {
             major: MAJOR,
             minor: MINOR,
