@@ -50,7 +50,6 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        rcu::synchronize_rcu,
         Arc,
         ArcBorrow, //
     },
@@ -537,8 +536,8 @@ impl<T: Object> Fid<T> {
                 unsafe { rcu::call_after_sections(work, Self::ending_callback) };
                 return 0;
             }
-            // The grace period is that of the others.
-            synchronize_rcu();
+            // They are freed after a grace period, each, which is not for everybody to wait for.
+            rcu::synchronize_expedited();
         } else if <T::Class as Class>::RCU_OPERATIONS {
             rcu::synchronize_expedited();
         }
