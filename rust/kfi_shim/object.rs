@@ -185,6 +185,11 @@ impl Object {
         for_object!(self, object => Some(object.any()), None)
     }
 
+    /// Returns whether it is a memory region, which may be bound to an endpoint.
+    pub(crate) fn is_memory_region(&self) -> bool {
+        matches!(self, Self::MemoryRegion(_))
+    }
+
     /// Returns whether it posts operations.
     pub(crate) fn is_endpoint(&self) -> bool {
         matches!(self, Self::Endpoint(_) | Self::PassiveEndpoint(_))

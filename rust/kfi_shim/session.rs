@@ -28,6 +28,7 @@ use kernel::{
         Mutex,
         SpinLockIrq, //
     },
+    task::Pid,
     time::{
         delay::fsleep,
         Delta, //
@@ -329,6 +330,8 @@ pub(crate) struct Holdings {
     #[pin]
     owner: Mutex<Option<Arc<Owner>>>,
     queues: Queues,
+    /// The process that has opened the session.
+    opener: Pid,
     /// The turns of its user's sessions.
     turns: Arc<Turns<Holdings>>,
     /// The session whose turn is after this one's.
@@ -360,10 +363,10 @@ const EXIT_TIMEOUT_MS: u32 = 4000;
 /// well: so many of a user's at once.
 ///
 /// Closing may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
-/// thread of the kernel that looks after the files of everybody. Its user waits for the end, but may be
-/// killed, and does not wait for long when the process ends. Others do not wait, nor do threads of the
-/// kernel: they may be sent many descriptors, and the waits would add up. A task that ends waits when it
-/// has dropped all that it holds: so the time for each of these begins at once.
+/// thread of the kernel that looks after the files of everybody. The process that has opened it waits for the end,
+/// but may be killed, and does not wait for long when it ends, as none of its user does then. Others do not wait,
+/// nor do threads of the kernel: they may be sent many descriptors, and the waits would add up. A task that ends waits
+/// when it has dropped all that it holds: so the time for each of these begins at once.
 struct Held(Arc<Holdings>);
 
 impl core::ops::Deref for Held {
@@ -393,7 +396,7 @@ impl Drop for Held {
             let holdings = self.0.clone();
             // If there is no memory for that nobody waits.
             let _ = do_last(move || holdings.wait(deadline));
-        } else {
+        } else if task::process() == self.opener {
             self.wait(Timeout::Infinite.deadline());
         }
     }
@@ -451,6 +454,11 @@ impl Holdings {
             table.flush_works();
             // Again for those that have refused because of others, as they have aliases.
             while table.close_endpoints(&self.queues.closes, &owner.user) {}
+            if table.next_endpoint(0).is_some() {
+                // Regions that are bound to endpoints keep them.
+                table.close(Object::is_memory_region);
+                while table.close_endpoints(&self.queues.closes, &owner.user) {}
+            }
         }
         drop(owner);
         // The rest one after the other.
@@ -1122,6 +1130,7 @@ impl Device for Session {
                 works <- new_mutex!(Works::new(), "kfi_shim::Session::works"),
                 owner <- new_mutex!(Some(owned), "kfi_shim::Session::owner"),
                 queues,
+                opener: task::process(),
                 turns,
                 next <- new_spinlock_irq!(None, "kfi_shim::Session::next"),
                 end <- new_work!("kfi_shim::Session::end"),

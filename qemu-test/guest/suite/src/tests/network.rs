@@ -134,6 +134,7 @@ tests! {
     "killed-in-a-close" ["kfi_shim.h R-CLOSE-8"] killed_in_a_close;
     "killed-in-many-closes" ["kfi_shim.h R-CLOSE-8"] killed_in_many_closes;
     "session-closes-several-at-a-time" ["R-CLOSE-8"] session_closes_several;
+    "session-closes-several-with-regions" ["R-CLOSE-8"] session_closes_several_with_regions;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
 }
@@ -2072,6 +2073,16 @@ fn killed_in_many_closes(env: &Env) -> Outcome {
 /// The end of a session closes its endpoints without waiting for one before it begins with the next: each has sent
 /// something that is not answered.
 fn session_closes_several(env: &Env) -> Outcome {
+    session_closes(env, false)
+}
+
+/// The same where memory regions are bound to them, which have to go before.
+fn session_closes_several_with_regions(env: &Env) -> Outcome {
+    session_closes(env, true)
+}
+
+/// Ends a session with endpoints that have sent something, with regions or without.
+fn session_closes(env: &Env, bound: bool) -> Outcome {
     const ENDPOINTS: usize = 8;
     let _modules = load_network(env, PATIENT)?;
     let listener = Peer::listen(THERE)?;
@@ -2080,13 +2091,26 @@ fn session_closes_several(env: &Env) -> Outcome {
             let mut node = Node::open(env, 4096)?;
             node.send_to(THERE, 7)?;
             let mut ends = Vec::new();
+            let mut regions = Vec::new();
+            let mut bind = |end: &End, key: u64| -> Outcome {
+                if bound {
+                    let attr = MrAttr::new(bits::REMOTE_READ, key);
+                    let segments = [node.buffer.segment(0..64)];
+                    let region = node.rig.domain.register(&segments, &attr)?;
+                    region.bind(end.ep.handle(), 0)?;
+                    regions.push(region);
+                }
+                Ok(())
+            };
+            bind(&node.end, 7)?;
             for context in 1..ENDPOINTS as u64 {
                 let (mut end, _) = end_with_port(&node.rig)?;
                 end.peer = end.av.insert(&peer::name(THERE, 5))?;
                 end.send(node.buffer.segment(0..64), context)?;
+                bind(&end, 100 + context)?;
                 ends.push(end);
             }
-            Ok::<_, Stop>((node, ends))
+            Ok::<_, Stop>((node, ends, regions))
         };
         let Ok(_kept) = send() else {
             return 1;

@@ -37,6 +37,7 @@ tests! {
     "descriptor-is-passed" ["kfi_shim.h R-CLOSE-8"] passed;
     "descriptor-is-left-to-a-kernel-thread" ["kfi_shim.h R-CLOSE-8"] left_to_kernel;
     "descriptors-are-left-to-another-user" ["kfi_shim.h R-CLOSE-8"] left_to_others;
+    "descriptors-are-left-to-another-process" ["kfi_shim.h R-CLOSE-8"] left_to_another_process;
     "descriptor-ends-with-exec" ["kfi_shim.h"] exec;
     "sandboxed" ["kfi_shim.h R-CLOSE-8"] sandboxed;
     "memory-of-a-user" ["kfi_shim.h"] memory_of_a_user;
@@ -481,6 +482,16 @@ fn left_to_kernel(env: &Env) -> Outcome {
 /// Another user who has the last descriptors of sessions is through with them while the sessions before
 /// these, of the same user as they, are still being ended.
 fn left_to_others(env: &Env) -> Outcome {
+    left_to(env, become_another_user)
+}
+
+/// So is another process of that user: it may have been sent what was opened for somebody else.
+fn left_to_another_process(env: &Env) -> Outcome {
+    left_to(env, || Ok(()))
+}
+
+/// Has another process drop sessions, as somebody.
+fn left_to(env: &Env, identity: fn() -> Outcome) -> Outcome {
     // As many sessions of a user as are ended at a time.
     const AT_ONCE: usize = 32;
     const QUEUES: usize = 300;
@@ -495,7 +506,7 @@ fn left_to_others(env: &Env) -> Outcome {
     let (begin, may_begin) = rustix::pipe::pipe()?;
     let (times, tell) = rustix::pipe::pipe()?;
     let mut other = process::fork(move || {
-        if become_another_user().is_err() || rustix::io::read(&begin, &mut [0]) != Ok(1) {
+        if identity().is_err() || rustix::io::read(&begin, &mut [0]) != Ok(1) {
             return 1;
         }
         drop(left);
