@@ -58,10 +58,10 @@
  * completion of io_uring(7) or a livepatch, ends all of these like a signal, though no handler runs: a
  * program that gets -EINTR asks again unless it knows of a signal that is to end it.
  *
- * Closing the file closes all objects of the session, dependents first.  The last close by a task of the
- * user who has opened it waits for that, unless the task is killed, and for five seconds at most if the
- * task is exiting; a task of another user does not wait.  Objects that are not closed by then are closed
- * later, and count until then.
+ * Closing the file closes all objects of the session, dependents first.  The last close by the process
+ * that has opened it waits for that, unless the task is killed.  A task that is exiting waits for five
+ * seconds at most, and only if it is of the user who has opened the session; other tasks do not wait.
+ * Objects that are not closed by then are closed later, and count until then.
  *
  * The module parameter max_objects says how many objects a session may hold, deferred works
  * included, max_user_objects how many all sessions of the user who opened them may hold.  There each
