@@ -395,6 +395,10 @@ LATE = re.compile(r"^FAILED (?:kernel: )?(\S+).*\n    # not done after ", re.M)
 WHOLE = re.compile(r"guest|command|the run|test plan")
 # What qemu-test/run says: first which machine it boots, and then only why it cannot go on.
 MACHINE = re.compile(r"run: .+ CPUs, \d+ MiB\)")
+# What the kernel says then is all that there will be.
+HANGS = re.compile(
+    r"^kernel: .*(?:self-detected stall|detected (?:expedited )?stalls|blocked for more than \d+ seconds).*", re.M
+)
 # Complaints of the compiler, or of the linker about a function that must not be called (build_assert).
 REFUSED = re.compile(r"^(error(\[E\d+\])?: |ld\.lld: error: |ERROR: modpost: )", re.M)
 
@@ -508,7 +512,7 @@ def run_all(
     """Runs the tests of these areas with a fault; returns what came out, and which have noticed it."""
 
     def run(words: str, seconds: float) -> Tuple[mutations.Outcome, List[str]]:
-        ran = mutations.run("uml", words, way.log, seconds, way.tree, way.how)
+        ran = mutations.run("uml", words, way.log, seconds, way.tree, way.how, HANGS)
         return ran, noticed_by(ran, known, may_skip)
 
     known = set(known)
@@ -547,6 +551,8 @@ def attempt(
             outcome, by = "caught", mutations.names_of(noticed)
         elif not ran.passed:
             raise mutations.CannotTry(f"{mutant.id}: no test was run")
+    except mutations.Hangs as error:
+        outcome, by = "caught", str(error)
     except (mutations.OutOfTime, mutations.NoResult) as error:
         said = (way.tree / f"build/{way.log}.txt").read_text(errors="replace")
         of_run = re.findall(r"^run: .*", said, re.M)

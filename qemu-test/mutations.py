@@ -62,6 +62,10 @@ class OutOfTime(CannotTry):
     """A run has not ended."""
 
 
+class Hangs(CannotTry):
+    """The kernel has said that it does not go on, and was not waited for."""
+
+
 class NoResult(CannotTry):
     """A run has ended before it had anything to say."""
 
@@ -226,26 +230,50 @@ def run(
     limit: float,
     tree: Path = COPY,
     how: Sequence[str] = ("test",),
+    hangs: Optional["re.Pattern[str]"] = None,
 ) -> Outcome:
     command = ["make", *how, f"VEHICLE={vehicle}", f"ARGS={arguments}", f"TIMEOUT={limit:.0f}"]
     log = tree / f"build/{name}.txt"
     # Building comes on top.
-    carry_out(command, tree, log, limit + 1800)
+    carry_out(command, tree, log, limit + 1800, hangs)
     return judge(log.read_text(errors="replace"), name)
 
 
-def carry_out(command: Sequence[str], tree: Path, log: Path, limit: float) -> int:
-    """A make, with what it says in a file; returns its status."""
+# How often a run is looked at.
+LOOK_SECONDS = 5
+
+
+def wait_for(
+    process: "subprocess.Popen[bytes]", log: Path, limit: float, hangs: Optional["re.Pattern[str]"]
+) -> int:
+    """Waits until it has ended, or has said that it hangs; returns its status."""
+    deadline = time.monotonic() + limit
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return process.wait(timeout=min(left, LOOK_SECONDS) if hangs else left)
+        except subprocess.TimeoutExpired as error:
+            if said := hangs and hangs.search(log.read_text(errors="replace")):
+                raise Hangs(said[0]) from error
+            if time.monotonic() >= deadline:
+                raise OutOfTime(f"{log.stem}: no end") from error
+
+
+def carry_out(
+    command: Sequence[str],
+    tree: Path,
+    log: Path,
+    limit: float,
+    hangs: Optional["re.Pattern[str]"] = None,
+) -> int:
+    """A make, with what it says in a file; returns its status. Ended when that is what `hangs` looks for."""
     environment = {key: value for key, value in os.environ.items() if key not in OF_MAKE}
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w") as out:
         with RUNS.start(
             command, cwd=tree, env=environment, stdout=out, stderr=subprocess.STDOUT
         ) as process:
-            try:
-                status = process.wait(timeout=limit)
-            except subprocess.TimeoutExpired as error:
-                raise OutOfTime(f"{log.stem}: no end") from error
+            status = wait_for(process, log, limit, hangs)
     RUNS.check()
     return status
 

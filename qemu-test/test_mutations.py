@@ -8,9 +8,12 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import re
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -77,6 +80,28 @@ class Judging(unittest.TestCase):
     def test_names(self) -> None:
         self.assertEqual(mutations.names_of(["module/c", "a/b"]), "a/b, module/c")
         self.assertEqual(mutations.names_of(list("abcdef")), "a, b, c, d and 2 more")
+
+
+class Ending(unittest.TestCase):
+    """Runs that end by themselves, or do not."""
+
+    def run_it(self, script: str, limit: float, hangs: str) -> int:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"
+            command = ("sh", "-c", script)
+            with mock.patch.object(mutations, "LOOK_SECONDS", 0.05):
+                return mutations.carry_out(command, Path(folder), log, limit, re.compile(hangs, re.M))
+
+    def test_by_itself(self) -> None:
+        self.assertEqual(self.run_it("echo it hangs; exit 3", 60, "^it never$"), 3)
+
+    def test_hanging(self) -> None:
+        with self.assertRaisesRegex(mutations.Hangs, "^it hangs$"):
+            self.run_it("echo it hangs; echo more; sleep 60", 60, "^it hangs$")
+
+    def test_too_long(self) -> None:
+        with self.assertRaises(mutations.OutOfTime):
+            self.run_it("sleep 60", 0.2, "^it hangs$")
 
 
 if __name__ == "__main__":
