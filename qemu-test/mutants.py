@@ -664,7 +664,7 @@ def main(arguments: Sequence[str]) -> int:
     ]
     chosen = choose(mutants, options.seed, options.count)
     wanted = {mutant for mutant in chosen if mutant.id in options.id or not options.id}
-    if not wanted:
+    if not wanted or not {mutant.id for mutant in wanted}.issuperset(options.id):
         raise mutations.CannotTry("there is no such fault to make")
     found = read_found(read_if_there(KEPT) + read_if_there(RESULTS))
     equivalent = read_equivalent(read_if_there(EQUIVALENT))
