@@ -253,7 +253,8 @@ struct State {
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other. No more than operations.
     credits: usize,
-    /// How many of them were posted.
+    /// How many of them were posted: one more than they have credits at most, as no other is posted where one has
+    /// lent its own.
     posted: usize,
     /// Memory to get into line for a credit that is shared; none while it is in line, or just given one.
     in_line: Option<Vacant>,
@@ -543,7 +544,7 @@ impl Transmitter {
     }
 
     /// Lets an operation wait behind those that wait, with a credit if it has one (`credited`). Gives it
-    /// back, and leaves that to the caller, if the context is closed.
+    /// back, and leaves that to the caller, if the context is closed, or its credit is that of another one (`EAGAIN`).
     ///
     /// With `more` it is held back until one comes without that, or no other may come. `begun` is
     /// called with the lock held; if it says so, the operation is given back with `ECANCELED`.
@@ -563,6 +564,11 @@ impl Transmitter {
             }
             if cancelled {
                 return Err((ECANCELED, unsent));
+            }
+            if credited && state.posted > state.credits {
+                // One that was posted before has lent its credit to what has fired: that is this one, when it is given
+                // back. Else more could be posted with each that fires.
+                return Err((EAGAIN, unsent));
             }
             state.credits = state.credits.wrapping_add(usize::from(credited));
             state.posted = state.posted.wrapping_add(usize::from(credited));

@@ -58,6 +58,7 @@ tests! {
     "shared-room-and-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_and_a_fence;
     "shared-room-of-many-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_of_many_behind_a_fence;
     "shared-room-of-a-post-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_behind_a_fence;
+    "room-of-posts-behind-fences" ["R-TRIG-24 R-TRIG-26"] room_of_posts_behind_fences;
 }
 
 /// Queues many works.
@@ -575,6 +576,21 @@ fn validation(env: &Env) -> Outcome {
         let operation = exchange.operation(Form::MSG).atomic(datatype, op);
         let result = domain.queue_work(&Work::transfer(op_type, ep, &operation, &trigger, 0));
         expect_fabric(result, KfiErrno::ENOSYS)?;
+    }
+    // Looks at messages, which are not receives: they say at once what there is.
+    for flags in [
+        bits::PEEK,
+        bits::CLAIM,
+        bits::PEEK | bits::CLAIM,
+        bits::PEEK | bits::DISCARD,
+    ] {
+        let look = Operation::new(Kind::TRECV, Form::MSG)
+            .segment(net.peers[0].segment(0..8))
+            .tag(5, 0)
+            .flags(flags)
+            .context(5);
+        let work = Work::transfer(OpType::TRECV, ep, &look, &trigger, 1_000);
+        expect_fabric(domain.queue_work(&work), KfiErrno::EBADFLAGS)?;
     }
     // Counters to change that are none.
     for op_type in [OpType::CNTR_ADD, OpType::CNTR_SET] {
@@ -1514,5 +1530,61 @@ fn shared_room_behind_a_fence(env: &Env) -> Outcome {
         expect(&room.ends[0].tx, number, done::SEND_, 8)?;
     }
     drop(to);
+    room.close()
+}
+
+/// What has fired begins with the room of a post behind it; but no more are posted than there is room for, or one more
+/// where it is shared.
+fn room_of_posts_behind_fences(env: &Env) -> Outcome {
+    const SIZE: u64 = 2;
+    const FENCES: u64 = 8;
+    let mut room = SharedRoom::new(env, SIZE, 1)?;
+    let mut entry = room.pair.entry().clone();
+    entry.tx_attr.size = SIZE;
+    let mut own = End::open(
+        &room.pair.rig.domain,
+        kfi::EpInfo::Value(&entry),
+        &Setup::default(),
+    )?;
+    own.enable()?;
+    own.connect(&room.pair.b)?;
+    room.ends.push(own);
+    for (at, most) in [(0, SIZE + 1), (1, SIZE)] {
+        let end = &room.ends[at];
+        let mut next = FENCES;
+        let mut under_way = 0;
+        let mut post = || {
+            let send = Operation::new(Kind::SEND, Form::PLAIN).segment(room.from.part(8 * next, 8));
+            let posted = end.ep.post(&send.to(end.peer).context(next));
+            match posted {
+                Err(Error::Fabric(KfiErrno::EAGAIN)) => return Ok::<_, Stop>(false),
+                posted => posted?,
+            }
+            next += 1;
+            Ok(true)
+        };
+        check!(post()?, "no room");
+        under_way += 1;
+        room.submit_with(at, &(0..FENCES).collect::<Vec<_>>(), bits::FENCE)?;
+        room.trigger.add(1)?;
+        let mut received = 0;
+        let mut ended = 0;
+        while received < FENCES || under_way != 0 {
+            while received < FENCES && post()? {
+                under_way += 1;
+            }
+            check!(under_way <= most, "{under_way} of {most} at {at}");
+            let number = room.receive()?;
+            expect(&end.tx, number, done::SEND_, 8)?;
+            if number < FENCES {
+                check_eq!(number, received);
+                received += 1;
+            } else {
+                check_eq!(number, FENCES + ended);
+                ended += 1;
+                under_way -= 1;
+            }
+        }
+    }
     room.close()
 }
