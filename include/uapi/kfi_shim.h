@@ -59,9 +59,10 @@
  * program that gets -EINTR asks again unless it knows of a signal that is to end it.
  *
  * Closing the file closes all objects of the session, dependents first.  The last close by the process
- * that has opened it waits for that, unless the task is killed.  A task that is exiting waits for five
- * seconds at most, and only if it is of the user who has opened the session; other tasks do not wait.
- * Objects that are not closed by then are closed later, and count until then.
+ * that has opened it waits for that, unless the task is killed, or another process has ever made a
+ * request in the session.  A task that is exiting waits for five seconds at most, and only if it is of
+ * the user who has opened the session; other tasks do not wait.  Objects that are not closed by then are
+ * closed later, and count until then; the module cannot be unloaded before.
  *
  * The module parameter max_objects says how many objects a session may hold, deferred works
  * included, max_user_objects how many all sessions of the user who opened them may hold.  There each

@@ -26,6 +26,8 @@ pub mod key;
 #[cfg(linux_last_work)]
 pub mod last_work;
 pub mod live;
+#[cfg(linux_module_use)]
+pub mod module_use;
 #[cfg(linux_modules)]
 pub mod modules;
 #[cfg(linux_no_fs)]

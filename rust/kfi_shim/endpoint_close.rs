@@ -14,7 +14,6 @@
 use kernel::{
     alloc::Flags,
     prelude::*,
-    static_lock_class,
     sync::{
         atomic::{
             ordering,
@@ -75,9 +74,8 @@ pub(crate) struct EndpointClose {
     refused: Mutex<Option<Object>>,
     /// There is an answer.
     closed: Atomic<bool>,
-    /// Woken then.
-    #[pin]
-    settled: WaitQueue,
+    /// Woken then, by all that the session has.
+    settled: Arc<WaitQueue>,
     closes: Arc<Ends>,
     /// Closes it.
     #[pin]
@@ -86,14 +84,18 @@ pub(crate) struct EndpointClose {
 
 impl EndpointClose {
     /// For an endpoint that is to be closed on `closes`. `ENOMEM`.
-    pub(crate) fn new(closes: Arc<Ends>, flags: Flags) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        closes: Arc<Ends>,
+        settled: Arc<WaitQueue>,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 task <- new_mutex!(None, "kfi_shim::EndpointClose::task"),
                 answer <- new_mutex!(None, "kfi_shim::EndpointClose::answer"),
                 refused <- new_mutex!(None, "kfi_shim::EndpointClose::refused"),
                 closed: Atomic::new(false),
-                settled <- WaitQueue::new(c"kfi_shim::EndpointClose::settled", static_lock_class!()),
+                settled,
                 closes,
                 work <- new_work!("kfi_shim::EndpointClose::work"),
             }),
@@ -134,7 +136,7 @@ impl EndpointClose {
     /// refused.
     pub(crate) fn finish(&self) -> Option<Object> {
         // Nothing stays behind what others have queued.
-        self.carry_out();
+        let _ = self.carry_out();
         if self.work.cancel() {
             self.closes.leave();
         }
@@ -160,7 +162,7 @@ impl EndpointClose {
         });
         if !this.closes.queue(this.clone()) {
             // The queue is there as long as there are sessions; but nothing is to stay.
-            this.carry_out();
+            let _ = this.carry_out();
         }
     }
 
@@ -171,11 +173,11 @@ impl EndpointClose {
         self.closed.load(ordering::Acquire)
     }
 
-    /// Closes it.
-    fn carry_out(&self) {
+    /// Closes it, unless that has begun; returns whether it has.
+    pub(crate) fn carry_out(&self) -> bool {
         let task = self.task.lock().take();
         let Some(task) = task else {
-            return;
+            return false;
         };
         let Task {
             session,
@@ -196,6 +198,7 @@ impl EndpointClose {
         // Release: see `is_closed`.
         self.closed.store(true, ordering::Release);
         self.settled.wake_up_all();
+        true
     }
 }
 
@@ -205,7 +208,7 @@ impl WorkItem for EndpointClose {
     }
 
     fn run(this: Arc<Self>) {
-        this.carry_out();
+        let _ = this.carry_out();
         let closes = this.closes.clone();
         drop(this);
         closes.leave();

@@ -59,6 +59,7 @@ use crate::{
                 FileOps, //
             },
             last_work::do_last,
+            module_use::ModuleUse,
             task,
             timeout::{
                 Deadline,
@@ -87,7 +88,10 @@ use crate::{
         Turn,
         Turns, //
     },
-    user::User,
+    user::{
+        User,
+        UserTurns, //
+    },
     wait_fd::{
         Listeners,
         Wakeups, //
@@ -126,6 +130,9 @@ struct Table {
 
 /// So many endpoints of a session that ends are closed by the work queue at a time.
 const ENDPOINTS_AT_ONCE: usize = 16;
+
+/// If none of them is closed within so many milliseconds, the thread that ends the session closes one itself.
+const PATIENCE_MS: u32 = 100;
 
 /// An endpoint that is being closed there, by its handle.
 type UnderWay = Option<(u32, Arc<EndpointClose>)>;
@@ -194,19 +201,21 @@ impl Table {
 
     /// Closes endpoints, several at a time as far as the user may have that: those whom their operations have gone to
     /// may keep each of them for long. Returns whether any was closed; those that have refused are left.
-    fn close_endpoints(&mut self, closes: &Arc<Ends>, user: &User) -> bool {
+    fn close_endpoints(
+        &mut self,
+        closes: &Arc<Ends>,
+        endpoint_closed: &Arc<WaitQueue>,
+        user: &User,
+    ) -> bool {
         let mut is_any = false;
         let mut under_way: [UnderWay; ENDPOINTS_AT_ONCE] = [const { None }; ENDPOINTS_AT_ONCE];
-        let mut used = 0_usize;
+        let mut is_first = true;
         let mut first = self.next_endpoint(0);
         while let Some(handle) = first {
             first = handle
                 .checked_add(1)
                 .and_then(|from| self.next_endpoint(from));
-            // One that is free or over, or else any: each has its turn.
-            let over = |place: &UnderWay| place.as_ref().is_none_or(|(_, close)| close.is_closed());
-            let place = under_way.iter().position(over);
-            let place = place.unwrap_or(used % ENDPOINTS_AT_ONCE);
+            let place = Self::next_place(&under_way, endpoint_closed);
             let Some(place) = under_way.get_mut(place) else {
                 break;
             };
@@ -218,20 +227,21 @@ impl Table {
                 continue;
             };
             // The only one is left to this thread.
-            let close = if first.is_some() || used != 0 {
+            let close = if first.is_some() || !is_first {
                 user.endpoint_close().and_then(|charge| {
                     // The memory of the session may be what all wait for.
                     let flags = GFP_NOWAIT;
-                    Ok((EndpointClose::new(closes.clone(), flags)?, charge))
+                    let close = EndpointClose::new(closes.clone(), endpoint_closed.clone(), flags)?;
+                    Ok((close, charge))
                 })
             } else {
                 Err(ENOENT)
             };
+            is_first = false;
             match close {
                 Ok((close, charge)) => {
                     EndpointClose::begin_end(&close, object, charge);
                     *place = Some((handle, close));
-                    used = used.wrapping_add(1);
                 }
                 Err(_) => match object.close() {
                     Ok(()) => is_any = true,
@@ -244,6 +254,27 @@ impl Table {
             is_any |= self.finish(place.take());
         }
         is_any
+    }
+
+    /// Returns which place is free, or has an endpoint that is closed; waits for the first if there is none.
+    fn next_place(under_way: &[UnderWay; ENDPOINTS_AT_ONCE], endpoint_closed: &WaitQueue) -> usize {
+        let is_over = |place: &UnderWay| place.as_ref().is_none_or(|(_, close)| close.is_closed());
+        loop {
+            let mut free = None;
+            let patience = Timeout::Millis(PATIENCE_MS).deadline();
+            endpoint_closed.wait_for_a_while(patience, || {
+                free = under_way.iter().position(is_over);
+                free.is_some()
+            });
+            if let Some(free) = free {
+                return free;
+            }
+            // Maybe what others have queued keeps one from its turn, or there is no memory for a thread.
+            let _ = under_way
+                .iter()
+                .flatten()
+                .find(|(_, close)| close.carry_out());
+        }
     }
 
     /// Waits until an endpoint is closed, and takes it back if it has refused; returns whether it is closed.
@@ -330,10 +361,14 @@ pub(crate) struct Holdings {
     #[pin]
     owner: Mutex<Option<Arc<Owner>>>,
     queues: Queues,
+    /// Woken when an endpoint is closed by the work queue.
+    endpoint_closed: Arc<WaitQueue>,
     /// The process that has opened the session.
     opener: Pid,
+    /// Another process has made a request.
+    used_by_others: Atomic<bool>,
     /// The turns of its user's sessions.
-    turns: Arc<Turns<Holdings>>,
+    turns: UserTurns,
     /// The session whose turn is after this one's.
     #[pin]
     next: SpinLockIrq<Option<Arc<Holdings>>>,
@@ -350,8 +385,10 @@ pub(crate) struct Holdings {
 /// The user of a session, and the session's own part in the user's objects.
 struct Owner {
     _charge: Charge,
-    // Dropped last, when what counts among the user's has been given back.
+    // Dropped behind it, when what counts among the user's has been given back.
     user: User,
+    /// The module stays until all is closed: `rmmod` refuses, and does not wait.
+    _module: ModuleUse,
 }
 
 /// How long its user waits in a task that is about to end, which nobody can kill any more, in
@@ -364,9 +401,10 @@ const EXIT_TIMEOUT_MS: u32 = 4000;
 ///
 /// Closing may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
 /// thread of the kernel that looks after the files of everybody. The process that has opened it waits for the end,
-/// but may be killed, and does not wait for long when it ends, as none of its user does then. Others do not wait,
-/// nor do threads of the kernel: they may be sent many descriptors, and the waits would add up. A task that ends waits
-/// when it has dropped all that it holds: so the time for each of these begins at once.
+/// if no other one has ever made a request: what takes long is its own then. It may be killed, and does not wait for
+/// long when it ends, as none of its user does then. Others do not wait, nor do threads of the kernel: they may be sent
+/// many descriptors, and the waits would add up. A task that ends waits when it has dropped all that it holds: so the
+/// time for each of these begins at once.
 struct Held(Arc<Holdings>);
 
 impl core::ops::Deref for Held {
@@ -381,7 +419,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let is_user = |owner: &Arc<Owner>| owner.user.is_current();
         let is_user = self.owner.lock().as_ref().is_some_and(is_user);
-        if let Some(holdings) = self.turns.begin(self.0.clone()) {
+        if let Some(holdings) = self.turns().begin(self.0.clone()) {
             if !self.queues.ends.queue(holdings.clone()) {
                 // The queue is there as long as there are sessions; but nothing is to stay.
                 Holdings::end(holdings);
@@ -396,7 +434,7 @@ impl Drop for Held {
             let holdings = self.0.clone();
             // If there is no memory for that nobody waits.
             let _ = do_last(move || holdings.wait(deadline));
-        } else if task::process() == self.opener {
+        } else if task::process() == self.opener && !self.is_used_by_others() {
             self.wait(Timeout::Infinite.deadline());
         }
     }
@@ -428,7 +466,31 @@ impl Holdings {
             this.close();
             // Behind what others have queued meanwhile. When the module goes, the queue takes no more.
             let queue = |next: &Arc<Self>| this.queues.ends.queue(next.clone());
-            turn = this.turns.end().filter(|next| !queue(next));
+            turn = this.turns().end().filter(|next| !queue(next));
+        }
+    }
+
+    /// Notes a request.
+    fn note_request(&self) {
+        if !self.is_used_by_others() && task::process() != self.opener {
+            // Relaxed: whoever has closed the file comes after all requests.
+            self.used_by_others.store(true, ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether another process than the one that has opened it has ever made a request.
+    fn is_used_by_others(&self) -> bool {
+        // Relaxed: see above.
+        self.used_by_others.load(ordering::Relaxed)
+    }
+
+    /// Returns the turns that it takes when it ends, when no request is made any more: what others have done in
+    /// sessions that they were given is nothing that those wait for which its user has kept.
+    fn turns(&self) -> &Turns<Self> {
+        if self.is_used_by_others() {
+            &self.turns.used_by_others
+        } else {
+            &self.turns.own
         }
     }
 
@@ -453,11 +515,15 @@ impl Holdings {
             // Works refer to endpoints.
             table.flush_works();
             // Again for those that have refused because of others, as they have aliases.
-            while table.close_endpoints(&self.queues.closes, &owner.user) {}
+            let close_endpoints = |table: &mut Table| {
+                let closes = &self.queues.closes;
+                while table.close_endpoints(closes, &self.endpoint_closed, &owner.user) {}
+            };
+            close_endpoints(&mut table);
             if table.next_endpoint(0).is_some() {
                 // Regions that are bound to endpoints keep them.
                 table.close(Object::is_memory_region);
-                while table.close_endpoints(&self.queues.closes, &owner.user) {}
+                close_endpoints(&mut table);
             }
         }
         drop(owner);
@@ -1025,7 +1091,8 @@ impl Session {
             this.owner.user.endpoint_close().and_then(|charge| {
                 let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
                 let closes = this.queues().closes.clone();
-                Ok((EndpointClose::new(closes, flags)?, charge))
+                let closed = this.held.endpoint_closed.clone();
+                Ok((EndpointClose::new(closes, closed, flags)?, charge))
             })
         } else {
             Err(EINVAL)
@@ -1084,6 +1151,7 @@ impl Session {
 #[vtable]
 impl FileOps for Session {
     fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
+        this.held.note_request();
         request::handle(this, command, arg)
     }
 
@@ -1118,10 +1186,16 @@ impl Device for Session {
             Owner {
                 _charge: charge,
                 user,
+                _module: ModuleUse::new()?,
             },
             GFP_KERNEL_ACCOUNT,
         )?;
         let queues = queues::current()?;
+        let name = c"kfi_shim::Session::endpoint_closed";
+        let endpoint_closed = Arc::pin_init(
+            WaitQueue::new(name, static_lock_class!()),
+            GFP_KERNEL_ACCOUNT,
+        )?;
         let (table, owned) = (Table::new(membership.clone()), owner.clone());
         let turns = owner.user.ends().clone();
         let holdings = Arc::pin_init(
@@ -1130,7 +1204,9 @@ impl Device for Session {
                 works <- new_mutex!(Works::new(), "kfi_shim::Session::works"),
                 owner <- new_mutex!(Some(owned), "kfi_shim::Session::owner"),
                 queues,
+                endpoint_closed,
                 opener: task::process(),
+                used_by_others: Atomic::new(false),
                 turns,
                 next <- new_spinlock_irq!(None, "kfi_shim::Session::next"),
                 end <- new_work!("kfi_shim::Session::end"),

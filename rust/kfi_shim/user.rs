@@ -66,13 +66,22 @@ struct Limits {
     /// Endpoints that have an address.
     endpoints: Arc<Quota>,
     /// Of sessions that end.
-    ends: Arc<Turns<Holdings>>,
+    ends: UserTurns,
     /// Endpoints that the work queue closes.
     endpoint_closes: Arc<Quota>,
     /// Of objects with descriptors.
     wakes: Arc<Turns<Listeners>>,
     /// Those of them that are to have their turn later.
     later: Arc<Later>,
+}
+
+/// The turns of a user's sessions that end.
+#[derive(Clone)]
+pub(crate) struct UserTurns {
+    /// Of those that only the process has used that has opened them.
+    pub(crate) own: Arc<Turns<Holdings>>,
+    /// Of the others.
+    pub(crate) used_by_others: Arc<Turns<Holdings>>,
 }
 
 impl Limits {
@@ -90,7 +99,10 @@ impl Limits {
             objects: Quota::new(objects, None)?,
             with_threads: Quota::new(with_threads, None)?,
             endpoints: Quota::new(endpoints, None)?,
-            ends: Turns::new(ENDS_AT_ONCE)?,
+            ends: UserTurns {
+                own: Turns::new(ENDS_AT_ONCE)?,
+                used_by_others: Turns::new(ENDS_AT_ONCE)?,
+            },
             endpoint_closes: Quota::new(ENDS_AT_ONCE, Some(queues::current()?.closes_at_once))?,
             wakes: Turns::new(WAKES_AT_ONCE)?,
             later: Later::new()?,
@@ -178,7 +190,7 @@ impl User {
     }
 
     /// Returns the turns of sessions that end.
-    pub(crate) fn ends(&self) -> &Arc<Turns<Holdings>> {
+    pub(crate) fn ends(&self) -> &UserTurns {
         &self.limits.ends
     }
 

@@ -100,6 +100,7 @@ tests! {
     "newcomers-beside-an-unload" ["R-CLOSE-5"] newcomers::beside_an_unload;
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
+    "keys-of-strangers" ["kfi_endpoint.h"] keys_of_strangers;
     "not-ready" ["kfi_endpoint.h"] not_ready;
     "claimed-beside-others" ["kfi_tagged.h"] claimed_beside_others;
     "never-ready" ["kfi_endpoint.h"] never_ready;
@@ -135,6 +136,8 @@ tests! {
     "killed-in-many-closes" ["kfi_shim.h R-CLOSE-8"] killed_in_many_closes;
     "session-closes-several-at-a-time" ["R-CLOSE-8"] session_closes_several;
     "session-closes-several-with-regions" ["R-CLOSE-8"] session_closes_several_with_regions;
+    "session-closes-many-beside-a-silent-target" ["R-CLOSE-8"] session_closes_many;
+    "session-used-by-another-process" ["kfi_shim.h R-CLOSE-8"] session_used_by_another_process;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
 }
@@ -630,7 +633,12 @@ struct Node {
 impl Node {
     /// In a session of its own, with a buffer of so many bytes.
     fn open(env: &Env, len: u64) -> Result<Self, Stop> {
-        let rig = Rig::new(env)?;
+        Self::in_session(env, Session::open()?, len)
+    }
+
+    /// In a session.
+    fn in_session(env: &Env, session: Session, len: u64) -> Result<Self, Stop> {
+        let rig = Rig::in_session(env, session)?;
         let (end, port) = end_with_port(&rig)?;
         let buffer = rig.session.buffer(BufferKind::VMALLOC, len)?;
         Ok(Self {
@@ -748,6 +756,24 @@ fn key_used_again(env: &Env) -> Outcome {
     counter.close().map_err(|(_, error)| error)?;
     drop((peer, end, buffer, other));
     rig.close()
+}
+
+/// A message for those with an authorization key that nobody here has comes to nobody, and not to those without one.
+fn keys_of_strangers(env: &Env) -> Outcome {
+    let _modules = load_network(env, PATIENT)?;
+    let node = Node::open(env, 4096)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    node.end.recv(node.buffer.segment(0..64), 7)?;
+    peer.message_with(1, node.port, b"nobody's")?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (1, EHOSTUNREACH));
+    node.end.quiet()?;
+    peer.message_with(2, node.port, &[])?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (2, 0));
+    expect(&node.end.rx, 7, done::RECV_, 0)?;
+    drop(peer);
+    node.close()
 }
 
 /// Sends as many messages as keep others waiting, for which there is no receive, so that their flow is
@@ -2089,7 +2115,6 @@ fn session_closes(env: &Env, bound: bool) -> Outcome {
     let mut child = process::fork(|| {
         let send = || {
             let mut node = Node::open(env, 4096)?;
-            node.send_to(THERE, 7)?;
             let mut ends = Vec::new();
             let mut regions = Vec::new();
             let mut bind = |end: &End, key: u64| -> Outcome {
@@ -2102,18 +2127,24 @@ fn session_closes(env: &Env, bound: bool) -> Outcome {
                 }
                 Ok(())
             };
+            // Before anything is sent: the last request is the sign to kill it.
             bind(&node.end, 7)?;
             for context in 1..ENDPOINTS as u64 {
                 let (mut end, _) = end_with_port(&node.rig)?;
                 end.peer = end.av.insert(&peer::name(THERE, 5))?;
-                end.send(node.buffer.segment(0..64), context)?;
                 bind(&end, 100 + context)?;
+                end.send(node.buffer.segment(0..64), context)?;
                 ends.push(end);
             }
+            node.send_to(THERE, 7)?;
             Ok::<_, Stop>((node, ends, regions))
         };
-        let Ok(_kept) = send() else {
-            return 1;
+        let _kept = match send() {
+            Ok(kept) => kept,
+            Err(stop) => {
+                println!("# nothing was sent: {stop:?}");
+                return 1;
+            }
         };
         loop {
             thread::park();
@@ -2139,6 +2170,109 @@ fn session_closes(env: &Env, bound: bool) -> Outcome {
         peer.respond(id, CANCELED)?;
     }
     until(|| Ok(users()?.trim() == "0"))?;
+    drop((peer, listener));
+    Ok(())
+}
+
+/// One that is kept long keeps none of the others, however many there are.
+fn session_closes_many(env: &Env) -> Outcome {
+    // More than are closed at a time.
+    const ENDPOINTS: usize = 40;
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let mut child = process::fork(|| {
+        let send = || {
+            let mut node = Node::open(env, 4096)?;
+            node.send_to(THERE, 0)?;
+            let mut ends = Vec::new();
+            for context in 1..ENDPOINTS as u64 {
+                let (mut end, _) = end_with_port(&node.rig)?;
+                end.peer = end.av.insert(&peer::name(THERE, 5))?;
+                end.send(node.buffer.segment(0..64), context)?;
+                ends.push(end);
+            }
+            Ok::<_, Stop>((node, ends))
+        };
+        let _kept = match send() {
+            Ok(kept) => kept,
+            Err(stop) => {
+                println!("# nothing was sent: {stop:?}");
+                return 1;
+            }
+        };
+        loop {
+            thread::park();
+        }
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    let mut sent = BTreeSet::new();
+    while sent.len() < ENDPOINTS {
+        check!(sent.insert(peer.until(|frame| matches!(frame, Frame::Request(_)))?));
+    }
+    child.kill(Signal::KILL)?;
+    // The first is not answered before all others are withdrawn.
+    let first = sent.first().copied().unwrap_or_default();
+    let mut withdrawn = BTreeSet::new();
+    while withdrawn.len() < ENDPOINTS {
+        let id = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
+        check!(withdrawn.insert(id), "{id} was withdrawn before");
+        if id != first {
+            peer.respond(id, CANCELED)?;
+        }
+    }
+    check_eq!(sent, withdrawn);
+    peer.respond(first, CANCELED)?;
+    let status = child.wait()?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    until(|| Ok(users_of(PROVIDER)? == 0))?;
+    drop((peer, listener));
+    Ok(())
+}
+
+/// How many use a module.
+fn users_of(module: &str) -> Result<u64, Stop> {
+    let text = fs::read_to_string(format!("/sys/module/{module}/refcnt"))?;
+    Ok(text.trim().parse()?)
+}
+
+/// The process that has opened a session does not wait for what another one has done there. Until all is closed the
+/// module cannot be unloaded.
+fn session_used_by_another_process(env: &Env) -> Outcome {
+    let _modules = load_network(env, PATIENT)?;
+    let before = users_of("kfi_shim")?;
+    let listener = Peer::listen(THERE)?;
+    let session = Session::open()?;
+    let theirs = session.clone();
+    let mut child = process::fork(move || {
+        let send = || {
+            let mut node = Node::in_session(env, theirs, 4096)?;
+            node.send_to(THERE, 7)?;
+            Ok::<_, Stop>(node)
+        };
+        let _kept = match send() {
+            Ok(kept) => kept,
+            Err(stop) => {
+                println!("# nothing was sent: {stop:?}");
+                return 1;
+            }
+        };
+        loop {
+            thread::park();
+        }
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    let id = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    child.kill(Signal::KILL)?;
+    let status = child.wait()?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    // Here it would wait for as long as the peer likes.
+    drop(session);
+    check_eq!(peer.until(|frame| matches!(frame, Frame::Withdraw))?, id);
+    check!(users_of(PROVIDER)? != 0, "all was closed before");
+    check!(users_of("kfi_shim")? > before, "it could be unloaded");
+    peer.respond(id, CANCELED)?;
+    until(|| Ok(users_of(PROVIDER)? == 0))?;
+    until(|| Ok(users_of("kfi_shim")? == before))?;
     drop((peer, listener));
     Ok(())
 }

@@ -526,6 +526,16 @@ impl Peer {
         self.ask(id, request, None)
     }
 
+    /// Sends a message of no bytes to a port, for those with an authorization key.
+    pub(super) fn message_with(&mut self, id: u64, to: u16, key: &[u8]) -> Outcome {
+        let request = Request {
+            key,
+            eager: true,
+            ..Self::message_to(to)
+        };
+        self.ask(id, request, None)
+    }
+
     /// Sends a message of no bytes to a port, which belongs to a flow.
     pub(super) fn message_in(&mut self, id: u64, to: u16, flow: u16) -> Outcome {
         let request = Request {
