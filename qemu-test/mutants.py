@@ -89,7 +89,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
     (r"kfi_soft/open_objects", "close/ info/ lifetime/ tool/ network/nics-come network/fabric-opened"),
     (r"kfi_soft/(wire|hotplug|abi_params|owner|share|sum)", "network/"),
     (r"kfi_soft/faults", "faults/ network/"),
-    (r"kfi_soft/address", "av/ endpoint/ info/ message/ network/"),
+    (r"kfi_soft/address", "av/ endpoint/ info/ message/ network/ trace/allocations"),
     (r"kfi_soft/memory_region|kfi_soft/transfer/region", "rma/ atomic/ buffer/ module/transfer"),
     (
         r"kfi_soft/nic",
@@ -107,10 +107,13 @@ AREAS: Tuple[Tuple[str, str], ...] = (
     (r"kfabric", "info/ session/ tool/ module/"),
     (
         r"kfi_shim/(endpoint_close|session|object|turns|estimate|queues)",
-        "session/ buffer/ users/ attacker/ close/ load/ hostile/",
+        "session/ buffer/ users/ attacker/ close/ load/ hostile/ trace/allocations network/session network/killed",
     ),
     (r"kfi_shim/wait_fd", "waitfd/ users/ attacker/"),
-    (r"kfi_shim", EVERYTHING + " session/ buffer/ endpoint/ tagged/ atomic/ hostile/ info/ users/ attacker/"),
+    (
+        r"kfi_shim",
+        EVERYTHING + " session/ buffer/ endpoint/ tagged/ atomic/ hostile/ info/ users/ attacker/ trace/allocations",
+    ),
 )
 
 
@@ -714,18 +717,18 @@ def main(arguments: Sequence[str]) -> int:
                 by = f" by {one.by}" if one.by else ""
                 mutations.say(f"{one.outcome:<9} {one.id} {one.path}:{one.line} ({one.rule}, {one.seconds} s){by}")
 
-        ways: List[Tuple[List[Mutant], Callable[[Path, Mutant], Way]]] = []
+        ways: List[Tuple[Mutant, Callable[[Path, Mutant], Way]]] = []
         if left and not options.alone:
             together = Together(chosen)
             built = set(together.mutants())
-            ways.append(([mutant for mutant in left if mutant in built], together.choose))
+            ways += ((mutant, together.choose) for mutant in left if mutant in built)
             left = [mutant for mutant in left if mutant not in built]
-        ways.append((left, alone))
+        ways += ((mutant, alone) for mutant in left)
         with ThreadPoolExecutor(options.jobs) as pool:
             try:
-                for some, prepare in ways:
-                    for _ in pool.map(try_one, some, [prepare] * len(some)):
-                        pass
+                # Machines of the last ones of those that are built together leave a processor idle.
+                for _ in pool.map(lambda way: try_one(*way), ways):
+                    pass
             except BaseException:
                 mutations.RUNS.stop()
                 raise

@@ -75,7 +75,27 @@ fn before_it_is_enabled(env: &Env) -> Outcome {
     let counter = rig.domain.counter(&CntrAttr::new())?;
     let late = ep.bind(counter.handle(), bits::SEND);
     expect_fabric(late, KfiErrno::EOPBADSTATE)?;
-    drop((ep, av, cq, counter, memory));
+    drop((ep, cq, counter, memory));
+
+    // Whatever it transmits, there has to be something that tells of that.
+    let good = &rig.info.entries()[0];
+    needs(good, Caps::MSG | Caps::RMA)?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    for caps in [
+        Caps::MSG | Caps::SEND,
+        Caps::RMA | Caps::READ,
+        Caps::RMA | Caps::WRITE,
+    ] {
+        let mut entry = good.clone();
+        entry.tx_attr.caps = caps;
+        let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0)?;
+        ep.bind(av.handle(), 0)?;
+        ep.bind(cq.handle(), bits::RECV)?;
+        expect_fabric(ep.enable(), KfiErrno::ENOCQ)?;
+        ep.bind(cq.handle(), bits::TRANSMIT)?;
+        ep.enable()?;
+    }
+    drop((av, cq));
     rig.close()
 }
 

@@ -795,9 +795,10 @@ fn full_completion_queue(env: &Env) -> Outcome {
     let (mut posted, mut sent) = (0, 0);
     let (mut received, mut ended) = (Vec::new(), Vec::new());
     let mut refused = 0;
-    while received.len() < total as usize || ended.len() < total as usize {
+    // Until there was no room: a work queue that is late takes many before their ends need some.
+    while refused == 0 || posted < total || received.len().min(ended.len()) < posted as usize {
         let mut progress = false;
-        while posted < total {
+        while posted < total || refused == 0 {
             let recv = Operation::new(Kind::RECV, Form::PLAIN).segment(memory.part(0, 8));
             match b.ep.post(&recv.context(posted)) {
                 Ok(()) => posted += 1,
@@ -815,7 +816,7 @@ fn full_completion_queue(env: &Env) -> Outcome {
             }
             progress = true;
         }
-        refused += u64::from(posted < total || sent < posted);
+        refused += u64::from(sent < posted);
         for (cq, contexts) in [(&b.rx, &mut received), (&a.tx, &mut ended)] {
             match cq.read(3) {
                 Ok(entries) => {
@@ -831,9 +832,8 @@ fn full_completion_queue(env: &Env) -> Outcome {
     }
     for contexts in [&mut received, &mut ended] {
         contexts.sort_unstable();
-        check_eq!(*contexts, (0..total).collect::<Vec<_>>());
+        check_eq!(*contexts, (0..posted).collect::<Vec<_>>());
     }
-    check!(refused > 0, "there was always room");
     drop(memory);
     pair.close()
 }

@@ -5,7 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kfi::{bits, Caps, Form, Kind, Work};
+use kfi::{
+    bits, AvAttr, AvType, Caps, CntrAttr, EqAttr, Form, Kind, MrAttr, Operation, WaitObj, Work,
+};
+use kfi_host::thread;
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{contexts, needs, Area, Net, Pair};
@@ -20,6 +23,7 @@ tests! {
     "flushed" ["R-CTL-3"] flushed;
     "spent-by-drainers" ["R-DWQ-31"] spent_by_drainers;
     "spent-by-those-who-complete" ["R-DWQ-31"] spent_by_completers;
+    "allocations-may-wait" ["kfi_shim.h"] allocations_may_wait;
     "debugfs-of-the-core" ["kfabric.h"] debugfs_of_the_core;
     "debugfs-of-the-provider" ["kfabric.h"] debugfs_of_the_provider;
 }
@@ -268,6 +272,70 @@ fn spent_by_completers(env: &Env) -> Outcome {
     }
     unshare(target)?.close().map_err(|(_, error)| error)?;
     net.close()
+}
+
+/// Memory for what a request brings is there unless the machine has none: it may be waited for.
+fn allocations_may_wait(env: &Env) -> Outcome {
+    let pair = Pair::new(env, Caps::MSG | Caps::RMA)?;
+    let (rig, session) = (&pair.rig, &pair.session);
+    let name = pair.b.ep.name()?;
+    let reported = rig.domain.address_vector(&AvAttr {
+        av_type: AvType::TABLE,
+        flags: bits::EVENT,
+        ..AvAttr::default()
+    })?;
+    let eq = rig.fabric.event_queue(&EqAttr::new())?;
+    reported.bind(eq.handle(), 0)?;
+    let counter = rig
+        .domain
+        .counter(&CntrAttr::new().wait_obj(WaitObj::QUEUE))?;
+    let memory = Area::plain(session, 64)?;
+    let region = rig
+        .domain
+        .register(&[memory.all()], &MrAttr::new(bits::WRITE, 7))?;
+
+    let tracing = Tracing::new("kmem/kmalloc")?;
+    let of_this_thread = format!("-{} ", thread::id().as_raw_nonzero());
+    let expect = |what: &str, run: &dyn Fn() -> Outcome| -> Outcome {
+        tracing.lines()?;
+        run()?;
+        let lines = tracing.lines()?;
+        let flags = lines
+            .iter()
+            .filter(|line| line.contains(&of_this_thread))
+            .filter_map(|line| line.split("gfp_flags=").nth(1));
+        let mut count = 0;
+        for flags in flags {
+            // The names of the kernel for the usual ones.
+            check!(flags.starts_with("GFP_"), "{what}: {flags} in {lines:#?}");
+            count += 1;
+        }
+        check!(count != 0, "{what}: nothing was allocated in {lines:#?}");
+        Ok(())
+    };
+    expect("addresses", &|| {
+        let twice = [name.as_slice(), &name].concat();
+        pair.a.av.insert_all(&twice, 2, bits::SYNC_ERR, 0)?;
+        Ok(())
+    })?;
+    expect("addresses that are reported", &|| {
+        reported.insert_all(&name, 1, 0, 0)?;
+        Ok(())
+    })?;
+    expect("segments", &|| {
+        let send = Operation::new(Kind::SEND, Form::MSG).segment(memory.part(0, 8).desc(&region));
+        pair.a.ep.post(&send.to(pair.a.peer).context(1))?;
+        Ok(())
+    })?;
+    let descriptor = counter.wait_fd()?;
+    expect("descriptors", &|| {
+        Ok(rig.fabric.trywait(&[counter.handle()])?)
+    })?;
+    let set = rig.domain.poll_set()?;
+    expect("members", &|| Ok(set.add(&counter)?))?;
+    set.del(&counter)?;
+    drop((descriptor, set, region, memory, counter, reported, eq));
+    pair.close()
 }
 
 /// The lines of a file of debugfs, but for the headings.

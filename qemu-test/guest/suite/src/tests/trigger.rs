@@ -431,6 +431,16 @@ fn bad_conditions(env: &Env) -> Outcome {
         expect_fabric(transmit.post(&plain.context(3)), KfiErrno::EINVAL)?;
     }
     transmit.close().map_err(|(_, error)| error)?;
+    // Looks at messages say at once what there is.
+    for flags in [bits::PEEK, bits::CLAIM, bits::PEEK | bits::DISCARD] {
+        let look = Operation::new(Kind::TRECV, Form::MSG)
+            .segment(net.peers[0].segment(0..8))
+            .tag(5, 0)
+            .flags(flags | bits::TRIGGER)
+            .trigger(&counter, 1)
+            .context(5);
+        expect_fabric(net.peers[0].ep.post(&look), KfiErrno::EBADFLAGS)?;
+    }
     // Nothing waits for them.
     unshare(foreign)?.close().map_err(|(_, error)| error)?;
     unshare(counter)?.close().map_err(|(_, error)| error)?;
