@@ -1923,8 +1923,12 @@ fn unread_answers_of_connections_before(env: &Env) -> Outcome {
         }
         before.push(peer);
         let (next, read) = Peer::resume((THERE, HERE), (1, birth), 1)?;
-        check_eq!(read, COUNT + 1);
         peer = next;
+        // The rest was lost with the connection.
+        check!((1..=COUNT + 1).contains(&read), "{read} is read");
+        for id in read..=COUNT {
+            peer.request(id, Kind::Read, (node.port, LEN), Some(KEY))?;
+        }
     }
     until(|| Ok(unread_sockets(ESTABLISHED) == 1))?;
     for state in [FIN_WAIT, LAST_ACK] {
