@@ -74,7 +74,7 @@ pub(crate) struct EndpointClose {
     refused: Mutex<Option<Object>>,
     /// There is an answer.
     closed: Atomic<bool>,
-    /// Woken then, by all that the session has.
+    /// Woken then; that of its session, for all of these.
     settled: Arc<WaitQueue>,
     closes: Arc<Ends>,
     /// Closes it.

@@ -132,7 +132,7 @@ struct Table {
 const ENDPOINTS_AT_ONCE: usize = 16;
 
 /// If none of them is closed within so many milliseconds, the thread that ends the session closes one itself.
-const PATIENCE_MS: u32 = 100;
+const PATIENCE_MS: u32 = 1000;
 
 /// An endpoint that is being closed there, by its handle.
 type UnderWay = Option<(u32, Arc<EndpointClose>)>;

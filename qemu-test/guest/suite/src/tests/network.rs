@@ -2038,10 +2038,10 @@ fn killed_in_a_close(env: &Env) -> Outcome {
     child.kill(Signal::KILL)?;
     let status = child.wait()?;
     check!(matches!(status, Status::Signaled(_)), "{status:?}");
-    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
-    check!(users()?.trim() != "0", "all was closed before");
+    let users = || users_of(PROVIDER);
+    check!(users()? != 0, "all was closed before");
     peer.respond(sent, CANCELED)?;
-    until(|| Ok(users()?.trim() == "0"))?;
+    until(|| Ok(users()? == 0))?;
     drop((peer, listener));
     Ok(())
 }
@@ -2077,10 +2077,7 @@ fn killed_in_many_closes(env: &Env) -> Outcome {
         2
     })?;
     let mut peer = Peer::accept(&listener)?;
-    let mut sent = BTreeSet::new();
-    while sent.len() < ENDPOINTS {
-        check!(sent.insert(peer.until(|frame| matches!(frame, Frame::Request(_)))?));
-    }
+    let sent = requests(&mut peer, ENDPOINTS)?;
     (&begin).write_all(&[0])?;
     let mut withdrawn = BTreeSet::new();
     while withdrawn.len() < ENDPOINTS {
@@ -2088,14 +2085,14 @@ fn killed_in_many_closes(env: &Env) -> Outcome {
     }
     check_eq!(sent, withdrawn);
     child.kill(Signal::KILL)?;
-    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
-    check!(users()?.trim() != "0", "all was closed before");
+    let users = || users_of(PROVIDER);
+    check!(users()? != 0, "all was closed before");
     for id in withdrawn {
         peer.respond(id, CANCELED)?;
     }
     let status = child.wait()?;
     check!(matches!(status, Status::Signaled(_)), "{status:?}");
-    until(|| Ok(users()?.trim() == "0"))?;
+    until(|| Ok(users()? == 0))?;
     drop((peer, listener));
     Ok(())
 }
@@ -2111,54 +2108,65 @@ fn session_closes_several_with_regions(env: &Env) -> Outcome {
     session_closes(env, true)
 }
 
-/// Ends a session with endpoints that have sent something, with regions or without.
-fn session_closes(env: &Env, bound: bool) -> Outcome {
-    const ENDPOINTS: usize = 8;
-    let _modules = load_network(env, PATIENT)?;
-    let listener = Peer::listen(THERE)?;
-    let mut child = process::fork(|| {
-        let send = || {
-            let mut node = Node::open(env, 4096)?;
-            let mut ends = Vec::new();
-            let mut regions = Vec::new();
-            let mut bind = |end: &End, key: u64| -> Outcome {
-                if bound {
-                    let attr = MrAttr::new(bits::REMOTE_READ, key);
-                    let segments = [node.buffer.segment(0..64)];
-                    let region = node.rig.domain.register(&segments, &attr)?;
-                    region.bind(end.ep.handle(), 0)?;
-                    regions.push(region);
-                }
-                Ok(())
-            };
-            // Before anything is sent: the last request is the sign to kill it.
-            bind(&node.end, 7)?;
-            for context in 1..ENDPOINTS as u64 {
-                let (mut end, _) = end_with_port(&node.rig)?;
-                end.peer = end.av.insert(&peer::name(THERE, 5))?;
-                bind(&end, 100 + context)?;
-                end.send(node.buffer.segment(0..64), context)?;
-                ends.push(end);
-            }
-            node.send_to(THERE, 7)?;
-            Ok::<_, Stop>((node, ends, regions))
-        };
-        let _kept = match send() {
+/// A process that has made something, and keeps it until it is killed.
+fn child_that_keeps<T>(make: impl FnOnce() -> Result<T, Stop>) -> Result<process::Child, Stop> {
+    Ok(process::fork(|| {
+        let _kept = match make() {
             Ok(kept) => kept,
             Err(stop) => {
-                println!("# nothing was sent: {stop:?}");
+                println!("# nothing to keep: {stop:?}");
                 return 1;
             }
         };
         loop {
             thread::park();
         }
+    })?)
+}
+
+/// The numbers of so many requests, each of which comes once.
+fn requests(peer: &mut Peer, count: usize) -> Result<BTreeSet<u64>, Stop> {
+    let mut ids = BTreeSet::new();
+    while ids.len() < count {
+        let id = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+        check!(ids.insert(id), "{id} was sent before");
+    }
+    Ok(ids)
+}
+
+/// Ends a session with endpoints that have sent something, with regions or without.
+fn session_closes(env: &Env, bound: bool) -> Outcome {
+    const ENDPOINTS: usize = 8;
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let mut child = child_that_keeps(|| {
+        let mut node = Node::open(env, 4096)?;
+        let mut ends = Vec::new();
+        let mut regions = Vec::new();
+        let mut bind = |end: &End, key: u64| -> Outcome {
+            if bound {
+                let attr = MrAttr::new(bits::REMOTE_READ, key);
+                let segments = [node.buffer.segment(0..64)];
+                let region = node.rig.domain.register(&segments, &attr)?;
+                region.bind(end.ep.handle(), 0)?;
+                regions.push(region);
+            }
+            Ok(())
+        };
+        // Before anything is sent: the last request is the sign to kill it.
+        bind(&node.end, 7)?;
+        for context in 1..ENDPOINTS as u64 {
+            let (mut end, _) = end_with_port(&node.rig)?;
+            end.peer = end.av.insert(&peer::name(THERE, 5))?;
+            bind(&end, 100 + context)?;
+            end.send(node.buffer.segment(0..64), context)?;
+            ends.push(end);
+        }
+        node.send_to(THERE, 7)?;
+        Ok::<_, Stop>((node, ends, regions))
     })?;
     let mut peer = Peer::accept(&listener)?;
-    let mut sent = BTreeSet::new();
-    while sent.len() < ENDPOINTS {
-        check!(sent.insert(peer.until(|frame| matches!(frame, Frame::Request(_)))?));
-    }
+    let sent = requests(&mut peer, ENDPOINTS)?;
     child.kill(Signal::KILL)?;
     // Each is withdrawn before any of them is answered.
     let mut withdrawn = BTreeSet::new();
@@ -2168,12 +2176,12 @@ fn session_closes(env: &Env, bound: bool) -> Outcome {
     check_eq!(sent, withdrawn);
     let status = child.wait()?;
     check!(matches!(status, Status::Signaled(_)), "{status:?}");
-    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
-    check!(users()?.trim() != "0", "all was closed before");
+    let users = || users_of(PROVIDER);
+    check!(users()? != 0, "all was closed before");
     for id in withdrawn {
         peer.respond(id, CANCELED)?;
     }
-    until(|| Ok(users()?.trim() == "0"))?;
+    until(|| Ok(users()? == 0))?;
     drop((peer, listener));
     Ok(())
 }
@@ -2184,35 +2192,20 @@ fn session_closes_many(env: &Env) -> Outcome {
     const ENDPOINTS: usize = 40;
     let _modules = load_network(env, PATIENT)?;
     let listener = Peer::listen(THERE)?;
-    let mut child = process::fork(|| {
-        let send = || {
-            let mut node = Node::open(env, 4096)?;
-            node.send_to(THERE, 0)?;
-            let mut ends = Vec::new();
-            for context in 1..ENDPOINTS as u64 {
-                let (mut end, _) = end_with_port(&node.rig)?;
-                end.peer = end.av.insert(&peer::name(THERE, 5))?;
-                end.send(node.buffer.segment(0..64), context)?;
-                ends.push(end);
-            }
-            Ok::<_, Stop>((node, ends))
-        };
-        let _kept = match send() {
-            Ok(kept) => kept,
-            Err(stop) => {
-                println!("# nothing was sent: {stop:?}");
-                return 1;
-            }
-        };
-        loop {
-            thread::park();
+    let mut child = child_that_keeps(|| {
+        let mut node = Node::open(env, 4096)?;
+        node.send_to(THERE, 0)?;
+        let mut ends = Vec::new();
+        for context in 1..ENDPOINTS as u64 {
+            let (mut end, _) = end_with_port(&node.rig)?;
+            end.peer = end.av.insert(&peer::name(THERE, 5))?;
+            end.send(node.buffer.segment(0..64), context)?;
+            ends.push(end);
         }
+        Ok::<_, Stop>((node, ends))
     })?;
     let mut peer = Peer::accept(&listener)?;
-    let mut sent = BTreeSet::new();
-    while sent.len() < ENDPOINTS {
-        check!(sent.insert(peer.until(|frame| matches!(frame, Frame::Request(_)))?));
-    }
+    let sent = requests(&mut peer, ENDPOINTS)?;
     child.kill(Signal::KILL)?;
     // The first is not answered before all others are withdrawn.
     let first = sent.first().copied().unwrap_or_default();
@@ -2247,22 +2240,10 @@ fn session_used_by_another_process(env: &Env) -> Outcome {
     let listener = Peer::listen(THERE)?;
     let session = Session::open()?;
     let theirs = session.clone();
-    let mut child = process::fork(move || {
-        let send = || {
-            let mut node = Node::in_session(env, theirs, 4096)?;
-            node.send_to(THERE, 7)?;
-            Ok::<_, Stop>(node)
-        };
-        let _kept = match send() {
-            Ok(kept) => kept,
-            Err(stop) => {
-                println!("# nothing was sent: {stop:?}");
-                return 1;
-            }
-        };
-        loop {
-            thread::park();
-        }
+    let mut child = child_that_keeps(move || {
+        let mut node = Node::in_session(env, theirs, 4096)?;
+        node.send_to(THERE, 7)?;
+        Ok::<_, Stop>(node)
     })?;
     let mut peer = Peer::accept(&listener)?;
     let id = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
@@ -2297,31 +2278,22 @@ fn killed_with_many_sessions(env: &Env) -> Outcome {
 fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
     let _modules = load_network(env, PATIENT)?;
     let listener = Peer::listen(THERE)?;
-    let mut child = process::fork(|| {
+    let mut child = child_that_keeps(|| {
         let send = || {
             let mut node = Node::open(env, 4096)?;
             node.send_to(THERE, 7)?;
             Ok::<_, Stop>(node)
         };
-        let Ok(_kept) = (0..sessions).map(|_| send()).collect::<Result<Vec<_>, _>>() else {
-            return 1;
-        };
-        loop {
-            thread::park();
-        }
+        (0..sessions).map(|_| send()).collect::<Result<Vec<_>, _>>()
     })?;
     let mut peer = Peer::accept(&listener)?;
-    let mut sent = BTreeSet::new();
-    while sent.len() < sessions {
-        let id = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
-        check!(sent.insert(id), "{id} was sent before");
-    }
+    let sent = requests(&mut peer, sessions)?;
     child.kill(Signal::KILL)?;
     let killed = Instant::now();
     // Here it would wait for as long as the peer likes.
     let status = child.wait()?;
     let took = killed.elapsed();
-    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
+    let users = || users_of(PROVIDER);
     let before = users()?;
     let mut withdrawn = BTreeSet::new();
     while withdrawn.len() < sessions {
@@ -2332,8 +2304,8 @@ fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
     check!(matches!(status, Status::Signaled(_)), "{status:?}");
     check_eq!(sent, withdrawn);
     env.note(format!("gone after {took:?}"));
-    check!(before.trim() != "0", "all was closed before");
-    until(|| Ok(users()?.trim() == "0"))?;
+    check!(before != 0, "all was closed before");
+    until(|| Ok(users()? == 0))?;
     drop((peer, listener));
     Ok(())
 }
