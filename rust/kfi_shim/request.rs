@@ -117,7 +117,10 @@ pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr
                 size: _IOC_SIZE(command),
             };
             match without_size(command) {
-                $($request => $handler(session, argument)?,)*
+                $($request => {
+                    session.note_request();
+                    $handler(session, argument)?
+                })*
                 _ => return Err(ENOTTY),
             }
         }};

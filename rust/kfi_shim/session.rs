@@ -470,7 +470,7 @@ impl Holdings {
         }
     }
 
-    /// Notes a request.
+    /// See [`Session::note_request`].
     fn note_request(&self) {
         if !self.is_used_by_others() && task::process() != self.opener {
             // Relaxed: whoever has closed the file comes after all requests.
@@ -1077,6 +1077,11 @@ impl Session {
         Ok(ret)
     }
 
+    /// Notes that the current task makes a request: its process may be another one than the one that has opened the session.
+    pub(crate) fn note_request(&self) {
+        self.held.note_request();
+    }
+
     /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says. `EINTR` if that is
     /// for others to do, as the thread was killed.
     pub(crate) fn close(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Answer> {
@@ -1151,7 +1156,6 @@ impl Session {
 #[vtable]
 impl FileOps for Session {
     fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
-        this.held.note_request();
         request::handle(this, command, arg)
     }
 

@@ -46,8 +46,8 @@ pub(crate) struct UserEntry {
 /// The users who have sessions.
 pub(crate) type UserList = KVVec<UserEntry>;
 
-/// So many sessions of a user end at once, and so many of its endpoints are closed by the work queue for that. On a
-/// machine of one node the queues have places for 32 times as many.
+/// So many sessions of either kind of a user end at once, and so many of its endpoints are closed by the work queue for
+/// that. On a machine of one node the queues have places for 32 times as many.
 const ENDS_AT_ONCE: usize = 32;
 
 /// Those who wait for descriptors of so many objects of a user are woken at once. The work queue has places for

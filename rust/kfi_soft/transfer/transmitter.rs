@@ -253,8 +253,8 @@ struct State {
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other. No more than operations.
     credits: usize,
-    /// How many of them were posted: one more than they have credits at most, as no other is posted where one has
-    /// lent its own.
+    /// How many of them were posted: they may have lent their credits to what has fired, and no other is posted before
+    /// they have them back.
     posted: usize,
     /// Memory to get into line for a credit that is shared; none while it is in line, or just given one.
     in_line: Option<Vacant>,
@@ -519,6 +519,11 @@ impl Transmitter {
         this.queue_up(unsent, true, more, &mut Budget::of_caller(), || false)
             .map_err(|(error, unsent)| {
                 drop(unsent);
+                if error == EAGAIN {
+                    // Others have its credit.
+                    this.drain(&mut Budget::of_caller());
+                    return error;
+                }
                 this.undo(error)
             })
     }
@@ -544,7 +549,7 @@ impl Transmitter {
     }
 
     /// Lets an operation wait behind those that wait, with a credit if it has one (`credited`). Gives it
-    /// back, and leaves that to the caller, if the context is closed, or its credit is that of another one (`EAGAIN`).
+    /// back, and leaves that to the caller, if the context is closed; if others have its credit now (`EAGAIN`), has them begun by the caller.
     ///
     /// With `more` it is held back until one comes without that, or no other may come. `begun` is
     /// called with the lock held; if it says so, the operation is given back with `ECANCELED`.
@@ -565,9 +570,7 @@ impl Transmitter {
             if cancelled {
                 return Err((ECANCELED, unsent));
             }
-            if credited && state.posted > state.credits {
-                // One that was posted before has lent its credit to what has fired: that is this one, when it is given
-                // back. Else more could be posted with each that fires.
+            if credited && !self.pay_back(&mut state) {
                 return Err((EAGAIN, unsent));
             }
             state.credits = state.credits.wrapping_add(usize::from(credited));
@@ -590,6 +593,27 @@ impl Transmitter {
         smp_mb(ordering::Full);
         self.drain(budget);
         Ok(())
+    }
+
+    /// Pays back what operations that were posted have lent to what has fired, with the credit of one that is being
+    /// posted and with others if there are some; returns whether there is one left for that. Else more could be
+    /// posted with each that fires. Those that wait may be able to begin then.
+    fn pay_back(&self, state: &mut State) -> bool {
+        for _ in 0..CREDITS_AT_ONCE {
+            if state.posted <= state.credits {
+                return true;
+            }
+            state.credits = state.credits.wrapping_add(1);
+            if !self.config.credits.take() {
+                return false;
+            }
+        }
+        let is_over = state.posted <= state.credits;
+        if !is_over {
+            // The rest is for those that are posted next.
+            state.credits = state.credits.wrapping_add(1);
+        }
+        is_over
     }
 
     /// Lets operations begin that are held back for others, as these cannot come.

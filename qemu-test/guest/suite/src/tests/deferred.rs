@@ -59,6 +59,7 @@ tests! {
     "shared-room-of-many-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_of_many_behind_a_fence;
     "shared-room-of-a-post-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_behind_a_fence;
     "room-of-posts-behind-fences" ["R-TRIG-24 R-TRIG-26"] room_of_posts_behind_fences;
+    "room-beside-lent-room" ["R-TRIG-24 kfi_endpoint.h"] room_beside_lent_room;
 }
 
 /// Queues many works.
@@ -1585,6 +1586,38 @@ fn room_of_posts_behind_fences(env: &Env) -> Outcome {
                 under_way -= 1;
             }
         }
+    }
+    room.close()
+}
+
+/// While a post behind a fence waits whose room what has fired has got, others can be posted if there is room.
+fn room_beside_lent_room(env: &Env) -> Outcome {
+    let mut room = SharedRoom::new(env, 1, 0)?;
+    let info = kfi::EpInfo::Entry(&room.pair.rig.info, 0);
+    let mut own = End::open(&room.pair.rig.domain, info, &Setup::default())?;
+    own.enable()?;
+    own.connect(&room.pair.b)?;
+    room.ends.push(own);
+    let end = &room.ends[0];
+    let send = |number: u64, flags| {
+        let send = Operation::new(Kind::SEND, Form::MSG).segment(room.from.part(8 * number, 8));
+        end.ep.post(&send.to(end.peer).context(number).flags(flags))
+    };
+    let flags = bits::COMPLETION | bits::FENCE;
+    send(1, bits::COMPLETION)?;
+    send(2, flags)?;
+    room.submit(0, &[3])?;
+    room.trigger.add(1)?;
+    send(4, flags)?;
+    // The next two begin.
+    check_eq!(room.receive()?, 1);
+    expect(&end.tx, 1, done::SEND_, 8)?;
+    for number in 5..20 {
+        send(number, bits::COMPLETION)?;
+    }
+    for number in 2..20 {
+        check_eq!(room.receive()?, number);
+        expect(&end.tx, number, done::SEND_, 8)?;
     }
     room.close()
 }
