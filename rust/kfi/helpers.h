@@ -56,6 +56,7 @@ int kfi_rust_tally_attend(u64 value, u64 sum, u64 events, void *owner,
 bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 events, u64 *sum);
 
 kuid_t kfi_rust_helper_current_uid(void);
+struct pid *kfi_rust_helper_current_tgid(void);
 const struct cred *kfi_rust_helper_current_cred(void);
 const struct cred *kfi_rust_helper_override_creds(const struct cred *cred);
 void kfi_rust_helper_revert_creds(const struct cred *cred);

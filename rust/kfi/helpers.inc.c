@@ -60,6 +60,11 @@ kuid_t kfi_rust_helper_current_uid(void)
 	return current_uid();
 }
 
+struct pid *kfi_rust_helper_current_tgid(void)
+{
+	return task_tgid(current);
+}
+
 const struct cred *kfi_rust_helper_current_cred(void)
 {
 	return current_cred();

@@ -34,6 +34,8 @@ pub mod modules;
 pub mod no_fs;
 #[cfg(linux_no_io)]
 pub mod no_io;
+#[cfg(linux_process)]
+pub mod process;
 #[cfg(linux_queue)]
 pub mod queue;
 #[cfg(linux_random)]

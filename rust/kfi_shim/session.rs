@@ -28,7 +28,6 @@ use kernel::{
         Mutex,
         SpinLockIrq, //
     },
-    task::Pid,
     time::{
         delay::fsleep,
         Delta, //
@@ -60,6 +59,7 @@ use crate::{
             },
             last_work::do_last,
             module_use::ModuleUse,
+            process::Process,
             task,
             timeout::{
                 Deadline,
@@ -172,6 +172,7 @@ impl Table {
                     let _ = set.del(member, 0);
                 }
             }
+            task::cond_resched();
         }
     }
 
@@ -364,7 +365,7 @@ pub(crate) struct Holdings {
     /// Woken when an endpoint is closed by the work queue.
     endpoint_closed: Arc<WaitQueue>,
     /// The process that has opened the session.
-    opener: Pid,
+    opener: Process,
     /// Another process has made a request.
     used_by_others: Atomic<bool>,
     /// The turns of its user's sessions.
@@ -426,15 +427,18 @@ impl Drop for Held {
                 return;
             }
         }
-        if !is_user || task::is_kernel_thread() {
+        if task::is_kernel_thread() {
             return;
         }
         if task::is_exiting() {
+            if !is_user {
+                return;
+            }
             let deadline = Timeout::Millis(EXIT_TIMEOUT_MS).deadline();
             let holdings = self.0.clone();
             // If there is no memory for that nobody waits.
             let _ = do_last(move || holdings.wait(deadline));
-        } else if task::process() == self.opener && !self.is_used_by_others() {
+        } else if self.opener.is_current() && !self.is_used_by_others() {
             self.wait(Timeout::Infinite.deadline());
         }
     }
@@ -472,7 +476,7 @@ impl Holdings {
 
     /// See [`Session::note_request`].
     fn note_request(&self) {
-        if !self.is_used_by_others() && task::process() != self.opener {
+        if !self.is_used_by_others() && !self.opener.is_current() {
             // Relaxed: whoever has closed the file comes after all requests.
             self.used_by_others.store(true, ordering::Relaxed);
         }
@@ -531,8 +535,12 @@ impl Holdings {
         let membership = table.membership.clone();
         drop(table);
         // They have parts in what the user may have.
-        let members = core::mem::replace(&mut *membership.members.lock(), RBTree::new());
-        drop((membership, members));
+        let mut members = core::mem::replace(&mut *membership.members.lock(), RBTree::new());
+        while let Some(first) = members.cursor_front_mut() {
+            drop(first.remove_current());
+            task::cond_resched();
+        }
+        drop(membership);
         let works = core::mem::replace(&mut *self.works.lock(), Works::new());
         drop(works);
         let owner = self.owner.lock().take();
@@ -1202,6 +1210,7 @@ impl Device for Session {
         )?;
         let (table, owned) = (Table::new(membership.clone()), owner.clone());
         let turns = owner.user.ends().clone();
+        let opener = Process::current()?;
         let holdings = Arc::pin_init(
             pin_init!(Holdings {
                 table <- new_mutex!(table, "kfi_shim::Session::table"),
@@ -1209,7 +1218,7 @@ impl Device for Session {
                 owner <- new_mutex!(Some(owned), "kfi_shim::Session::owner"),
                 queues,
                 endpoint_closed,
-                opener: task::process(),
+                opener,
                 used_by_others: Atomic::new(false),
                 turns,
                 next <- new_spinlock_irq!(None, "kfi_shim::Session::next"),

@@ -2,11 +2,7 @@
 
 //! Functions of tasks that the kernel crate lacks.
 
-use kernel::{
-    pid_namespace::PidNamespace,
-    prelude::*,
-    task::Pid, //
-};
+use kernel::prelude::*;
 
 use super::bindings;
 
@@ -21,16 +17,6 @@ pub fn cond_resched() {
 fn flags() -> c_uint {
     // SAFETY: A task may look at its own flags, most of which only it changes.
     unsafe { (*kernel::current!().as_ptr()).flags }
-}
-
-/// Returns the number of the current task's process, which is given to another one only after all others were.
-#[allow(dead_code, reason = "not every module asks")]
-pub fn process() -> Pid {
-    // SAFETY: The first namespace is there as long as the kernel is.
-    let first = unsafe { PidNamespace::from_ptr(&raw const bindings::init_pid_ns) };
-    // Not `Task::tgid()`: in a kernel without CONFIG_SCHEDSTATS Rust looks for that member of
-    // `task_struct` where it is not, as bindgen loses the alignment of a structure without members.
-    kernel::current!().tgid_nr_ns(Some(first))
 }
 
 /// Returns whether the current task is a thread of the kernel.

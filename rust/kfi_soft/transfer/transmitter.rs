@@ -253,8 +253,8 @@ struct State {
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other. No more than operations.
     credits: usize,
-    /// How many of them were posted: they may have lent their credits to what has fired, and no other is posted before
-    /// they have them back.
+    /// How many of them were posted, each with a credit. If there are more than credits, the others are lent to what
+    /// has fired and begun: see [`Transmitter::keep_lent`].
     posted: usize,
     /// Memory to get into line for a credit that is shared; none while it is in line, or just given one.
     in_line: Option<Vacant>,
@@ -519,11 +519,6 @@ impl Transmitter {
         this.queue_up(unsent, true, more, &mut Budget::of_caller(), || false)
             .map_err(|(error, unsent)| {
                 drop(unsent);
-                if error == EAGAIN {
-                    // Others have its credit.
-                    this.drain(&mut Budget::of_caller());
-                    return error;
-                }
                 this.undo(error)
             })
     }
@@ -549,7 +544,7 @@ impl Transmitter {
     }
 
     /// Lets an operation wait behind those that wait, with a credit if it has one (`credited`). Gives it
-    /// back, and leaves that to the caller, if the context is closed; if others have its credit now (`EAGAIN`), has them begun by the caller.
+    /// back, and leaves that to the caller, if the context is closed.
     ///
     /// With `more` it is held back until one comes without that, or no other may come. `begun` is
     /// called with the lock held; if it says so, the operation is given back with `ECANCELED`.
@@ -569,9 +564,6 @@ impl Transmitter {
             }
             if cancelled {
                 return Err((ECANCELED, unsent));
-            }
-            if credited && !self.pay_back(&mut state) {
-                return Err((EAGAIN, unsent));
             }
             state.credits = state.credits.wrapping_add(usize::from(credited));
             state.posted = state.posted.wrapping_add(usize::from(credited));
@@ -595,27 +587,6 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Pays back what operations that were posted have lent to what has fired, with the credit of one that is being
-    /// posted and with others if there are some; returns whether there is one left for that. Else more could be
-    /// posted with each that fires. Those that wait may be able to begin then.
-    fn pay_back(&self, state: &mut State) -> bool {
-        for _ in 0..CREDITS_AT_ONCE {
-            if state.posted <= state.credits {
-                return true;
-            }
-            state.credits = state.credits.wrapping_add(1);
-            if !self.config.credits.take() {
-                return false;
-            }
-        }
-        let is_over = state.posted <= state.credits;
-        if !is_over {
-            // The rest is for those that are posted next.
-            state.credits = state.credits.wrapping_add(1);
-        }
-        is_over
-    }
-
     /// Lets operations begin that are held back for others, as these cannot come.
     pub(crate) fn let_go(self: &Arc<Self>) {
         // Relaxed: set by the threads that have posted what is held back.
@@ -627,12 +598,6 @@ impl Transmitter {
             state.batch = state.batch.wrapping_add(1);
         }
         self.drain(&mut Budget::of_caller());
-    }
-
-    /// Forgets a transfer.
-    fn forget(&self, transfer: &Transfer) {
-        let noted = self.state.lock().forget(transfer);
-        drop(noted);
     }
 
     /// Hands over a credit that was given back, and the memory to get into line again; `false` if it
@@ -681,16 +646,39 @@ impl Transmitter {
         state.credits < state.waiting.len() && !self.is_fenced(state)
     }
 
-    /// Takes out credits that are of no use here, and gets out of the line if another one were of none; returns how
-    /// many are to be given back without the lock. There are many where a fence keeps what they were handed over
-    /// for: the work queue gives those back that are more than `most`.
-    fn take_spare(self: &Arc<Self>, state: &mut State, most: usize) -> usize {
-        // Those that were posted keep theirs.
-        let kept = if self.shares_credits() && !state.closed && self.is_fenced(state) {
+    /// Keeps the credit of an operation that has ended for one that was posted, if one of those has lent its own;
+    /// returns whether it does. Else it is to be given back without the lock.
+    fn keep_lent(&self, state: &mut State) -> bool {
+        // What waits when the context is closed never begins.
+        let keeps = state.posted > state.credits && !state.closed;
+        state.credits = state.credits.wrapping_add(usize::from(keeps));
+        if keeps && state.credits >= state.waiting.len() {
+            self.leave_if_served(state);
+        }
+        keeps
+    }
+
+    /// Gets out of the line if another credit is of no use here.
+    fn leave_if_served(&self, state: &mut State) {
+        if state.in_line.is_none() && !self.wants_credit(state) {
+            state.in_line = self.config.credits.leave(self);
+        }
+    }
+
+    /// Returns how many credits are of use here, those that were lent left out: where a fence keeps the first operation
+    /// those that were posted keep theirs (`fenced`: if others may have the rest), else each has one.
+    fn kept(&self, state: &State, fenced: bool) -> usize {
+        if fenced && !state.closed && self.is_fenced(state) {
             state.posted
         } else {
             state.waiting.len()
-        };
+        }
+    }
+
+    /// Takes out the credits beyond those that are `kept`, and gets out of the line if another one were of no use;
+    /// returns how many are to be given back without the lock. There are many where a fence keeps what they were
+    /// handed over for: the work queue gives those back that are more than `most`.
+    fn take_spare(self: &Arc<Self>, state: &mut State, kept: usize, most: usize) -> usize {
         let all = state.credits.saturating_sub(kept);
         let spare = all.min(most);
         state.credits = state.credits.wrapping_sub(spare);
@@ -701,9 +689,7 @@ impl Transmitter {
                 .work_queue()
                 .queue::<_, CREDITED>(self.clone());
         }
-        if state.in_line.is_none() && !self.wants_credit(state) {
-            state.in_line = self.config.credits.leave(self);
-        }
+        self.leave_if_served(state);
         spare
     }
 
@@ -716,8 +702,22 @@ impl Transmitter {
 
     /// Begins what waits, as far as it can and may, and leaves the rest to the work queue.
     ///
-    /// The caller is not preempted, as others leave to it what they bring.
+    /// The caller is not preempted, as others leave to it what they bring. On a realtime kernel it could be, and
+    /// leaves all to the work queue.
     fn drain(self: &Arc<Self>, budget: &mut Budget) {
+        if !cfg!(CONFIG_PREEMPT_RT) {
+            self.begin_waiting(budget);
+            return;
+        }
+        let state = self.state.lock();
+        // Under the lock: `close` cancels it after it has set that.
+        if !state.closed {
+            self.late_accesses.work_queue().queue::<_, 0>(self.clone());
+        }
+    }
+
+    /// Begins what waits, unless another thread does: see [`Self::drain`].
+    fn begin_waiting(self: &Arc<Self>, budget: &mut Budget) {
         let _preemption = NoPreemption::begin();
         let most = most_spare();
         loop {
@@ -740,7 +740,8 @@ impl Transmitter {
                 let request = front.transfer.request();
                 let (len, matched) = (request.len, request.kind.is_matched());
                 if self.is_fenced(&state) {
-                    let spare = self.take_spare(&mut state, most);
+                    let kept = self.kept(&state, self.shares_credits());
+                    let spare = self.take_spare(&mut state, kept, most);
                     drop(state);
                     if spare != 0 {
                         // Each may be handed over.
@@ -787,13 +788,19 @@ impl Transmitter {
         budget: &mut Budget,
     ) {
         // First: a thread that has seen the completion does not find it any more.
-        self.forget(transfer);
+        let (kept, noted) = {
+            let mut state = self.state.lock();
+            (self.keep_lent(&mut state), state.forget(transfer))
+        };
+        drop(noted);
         if self.shares_credits() {
             // Another endpoint takes it.
             budget.end_section();
         }
-        // Before that is reported: then there is room for another one.
-        self.config.credits.give();
+        if !kept {
+            // Before that is reported: then there is room for another one.
+            self.config.credits.give();
+        }
         if let Some(inside) = inside {
             if self.config.completer.counts() || inside.notifies() {
                 // Triggers may run.
@@ -1040,8 +1047,13 @@ impl Transmitter {
             let mut state = self.state.lock();
             let waiting = state.take_waiting(transfer);
             let spare = match &waiting {
-                Some(_) => self.take_spare(&mut state, most),
-                None => 1,
+                Some(_) => {
+                    // Also of an endpoint that has them for itself: others may be posted then, and what has fired looks
+                    // for a credit below.
+                    let kept = self.kept(&state, true);
+                    self.take_spare(&mut state, kept, most)
+                }
+                None => usize::from(!self.keep_lent(&mut state)),
             };
             (waiting, spare, state.forget(transfer))
         };
@@ -1218,7 +1230,7 @@ impl WorkItem for Transmitter {
     }
 
     fn run(this: Arc<Self>) {
-        this.drain(&mut Budget::thread());
+        this.begin_waiting(&mut Budget::thread());
         loop {
             let refusal = this.state.lock().refused.pop_front();
             let Some(refusal) = refusal else {
@@ -1238,13 +1250,14 @@ impl WorkItem<CREDITED> for Transmitter {
 
     fn run(this: Arc<Self>) {
         loop {
-            this.drain(&mut Budget::thread());
+            this.begin_waiting(&mut Budget::thread());
             {
                 // As in `drain`.
                 let _preemption = NoPreemption::begin();
                 let spare = {
                     let mut state = this.state.lock();
-                    this.take_spare(&mut state, STEP)
+                    let kept = this.kept(&state, this.shares_credits());
+                    this.take_spare(&mut state, kept, STEP)
                 };
                 if spare == 0 {
                     return;

@@ -47,9 +47,21 @@ impl std::fmt::Display for Status {
 ///
 /// Fails if this process has more than one thread.
 pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Child> {
+    fork_by(sys::fork, child)
+}
+
+/// The same in a process with the number of one that is gone. For root only.
+pub fn fork_as(number: Pid, child: impl FnOnce() -> i32) -> io::Result<Child> {
+    fork_by(|| sys::fork_as(number), child)
+}
+
+fn fork_by(
+    fork: impl FnOnce() -> io::Result<Fork>,
+    child: impl FnOnce() -> i32,
+) -> io::Result<Child> {
     // Buffered output would else be written twice.
     io::stdout().flush()?;
-    match sys::fork()? {
+    match fork()? {
         Fork::Parent(pid) => Ok(Child { pid, status: None }),
         Fork::Child => {
             let status = panic::catch_unwind(AssertUnwindSafe(child)).unwrap_or(PANICKED);

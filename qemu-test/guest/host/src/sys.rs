@@ -39,6 +39,28 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
+/// Forks as [`fork`] does, into a process with this number, which nobody may have. For root only.
+pub(crate) fn fork_as(number: Pid) -> io::Result<Fork> {
+    if crate::thread::count()? != 1 {
+        return Err(io::Error::other("a process with threads may not fork"));
+    }
+    let number = number.as_raw_pid();
+    // SAFETY: Numbers, of which zero is one.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    arguments.set_tid = std::ptr::from_ref(&number) as u64;
+    arguments.set_tid_size = 1;
+    let size = size_of_val(&arguments);
+    // SAFETY: As in `fork`: nothing is shared. The arguments and the number are there meanwhile.
+    match unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        _ => Ok(Fork::Parent(
+            Pid::from_raw(number).ok_or(io::ErrorKind::InvalidData)?,
+        )),
+    }
+}
+
 /// Ends the process, without running what is registered to run at exit: in a
 /// child that belongs to its parent.
 pub fn exit_now(status: i32) -> ! {

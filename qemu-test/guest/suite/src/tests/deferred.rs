@@ -60,6 +60,8 @@ tests! {
     "shared-room-of-a-post-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] shared_room_behind_a_fence;
     "room-of-posts-behind-fences" ["R-TRIG-24 R-TRIG-26"] room_of_posts_behind_fences;
     "room-beside-lent-room" ["R-TRIG-24 kfi_endpoint.h"] room_beside_lent_room;
+    "room-lent-by-several-endpoints" ["R-TRIG-24 R-TRIG-26"] room_lent_by_several;
+    "room-of-a-cancelled-post-behind-a-fence" ["R-TRIG-24 R-TRIG-26"] room_of_a_cancelled_post;
 }
 
 /// Queues many works.
@@ -1275,6 +1277,18 @@ impl SharedRoom {
         })
     }
 
+    /// Adds an endpoint that has room for itself, for so many operations.
+    fn add_own(&mut self, size: u64) -> Outcome {
+        let mut entry = self.pair.entry().clone();
+        entry.tx_attr.size = size;
+        let domain = &self.pair.rig.domain;
+        let mut own = End::open(domain, kfi::EpInfo::Value(&entry), &Setup::default())?;
+        own.enable()?;
+        own.connect(&self.pair.b)?;
+        self.ends.push(own);
+        Ok(())
+    }
+
     /// Lets an endpoint send the contexts, when the counter comes to one more.
     fn submit(&self, end: usize, contexts: &[u64]) -> Outcome {
         self.submit_with(end, contexts, 0)
@@ -1534,23 +1548,13 @@ fn shared_room_behind_a_fence(env: &Env) -> Outcome {
     room.close()
 }
 
-/// What has fired begins with the room of a post behind it; but no more are posted than there is room for, or one more
-/// where it is shared.
+/// What has fired begins with the room of a post behind it; but no more are posted than there is room for.
 fn room_of_posts_behind_fences(env: &Env) -> Outcome {
     const SIZE: u64 = 2;
     const FENCES: u64 = 8;
     let mut room = SharedRoom::new(env, SIZE, 1)?;
-    let mut entry = room.pair.entry().clone();
-    entry.tx_attr.size = SIZE;
-    let mut own = End::open(
-        &room.pair.rig.domain,
-        kfi::EpInfo::Value(&entry),
-        &Setup::default(),
-    )?;
-    own.enable()?;
-    own.connect(&room.pair.b)?;
-    room.ends.push(own);
-    for (at, most) in [(0, SIZE + 1), (1, SIZE)] {
+    room.add_own(SIZE)?;
+    for at in [0, 1] {
         let end = &room.ends[at];
         let mut next = FENCES;
         let mut under_way = 0;
@@ -1574,7 +1578,7 @@ fn room_of_posts_behind_fences(env: &Env) -> Outcome {
             while received < FENCES && post()? {
                 under_way += 1;
             }
-            check!(under_way <= most, "{under_way} of {most} at {at}");
+            check!(under_way <= SIZE, "{under_way} of {SIZE} at {at}");
             let number = room.receive()?;
             expect(&end.tx, number, done::SEND_, 8)?;
             if number < FENCES {
@@ -1590,34 +1594,104 @@ fn room_of_posts_behind_fences(env: &Env) -> Outcome {
     room.close()
 }
 
-/// While a post behind a fence waits whose room what has fired has got, others can be posted if there is room.
+/// While posts behind a fence wait whose room what has fired has got, others can be posted if there is room.
 fn room_beside_lent_room(env: &Env) -> Outcome {
     let mut room = SharedRoom::new(env, 1, 0)?;
-    let info = kfi::EpInfo::Entry(&room.pair.rig.info, 0);
-    let mut own = End::open(&room.pair.rig.domain, info, &Setup::default())?;
-    own.enable()?;
-    own.connect(&room.pair.b)?;
-    room.ends.push(own);
+    room.add_own(128)?;
     let end = &room.ends[0];
     let send = |number: u64, flags| {
         let send = Operation::new(Kind::SEND, Form::MSG).segment(room.from.part(8 * number, 8));
         end.ep.post(&send.to(end.peer).context(number).flags(flags))
     };
     let flags = bits::COMPLETION | bits::FENCE;
-    send(1, bits::COMPLETION)?;
-    send(2, flags)?;
-    room.submit(0, &[3])?;
-    room.trigger.add(1)?;
-    send(4, flags)?;
-    // The next two begin.
-    check_eq!(room.receive()?, 1);
-    expect(&end.tx, 1, done::SEND_, 8)?;
-    for number in 5..20 {
-        send(number, bits::COMPLETION)?;
+    for fired in [1, 20] {
+        let (behind, others) = (3 + fired, 3 + 2 * fired);
+        send(1, bits::COMPLETION)?;
+        send(2, flags)?;
+        room.submit(0, &(3..behind).collect::<Vec<_>>())?;
+        room.trigger.add(1)?;
+        for number in behind..others {
+            send(number, flags)?;
+        }
+        // The next one begins, and all that have fired.
+        check_eq!(room.receive()?, 1);
+        expect(&end.tx, 1, done::SEND_, 8)?;
+        for number in others..others + 15 {
+            send(number, bits::COMPLETION)?;
+        }
+        for number in 2..others + 15 {
+            check_eq!(room.receive()?, number);
+            expect(&end.tx, number, done::SEND_, 8)?;
+        }
     }
-    for number in 2..20 {
-        check_eq!(room.receive()?, number);
-        expect(&end.tx, number, done::SEND_, 8)?;
+    room.close()
+}
+
+/// Room that is lent comes back to the endpoint that has lent it, and another one cannot post there.
+fn room_lent_by_several(env: &Env) -> Outcome {
+    const SIZE: u64 = 6;
+    // What has fired, then what is posted at one endpoint, and at the other one.
+    const POSTED: u64 = SIZE;
+    const OTHERS: u64 = 2 * SIZE;
+    let room = SharedRoom::new(env, SIZE, 2)?;
+    let post = |at: usize, number: u64| {
+        let end = &room.ends[at];
+        let send = Operation::new(Kind::SEND, Form::PLAIN).segment(room.from.part(8 * number, 8));
+        match end.ep.post(&send.to(end.peer).context(number)) {
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok::<_, Stop>(false),
+            posted => posted.map(|()| true).map_err(Stop::from),
+        }
+    };
+    for _ in 0..env.scaled(20, 2) {
+        check!(post(0, POSTED)?, "no room");
+        room.submit_with(0, &(1..POSTED).collect::<Vec<_>>(), bits::FENCE)?;
+        room.trigger.add(1)?;
+        for number in POSTED + 1..OTHERS {
+            check!(post(0, number)?, "no room for {number}");
+        }
+        let mut under_way = SIZE;
+        let mut next = OTHERS;
+        let mut left = OTHERS - 1;
+        while left != 0 {
+            while next < 4 * SIZE && post(1, next)? {
+                next += 1;
+                under_way += 1;
+                left += 1;
+            }
+            check!(under_way <= SIZE, "{under_way} of {SIZE}");
+            let number = room.receive()?;
+            let end = &room.ends[usize::from(number >= OTHERS)];
+            expect(&end.tx, number, done::SEND_, 8)?;
+            left -= 1;
+            if number >= POSTED {
+                under_way -= 1;
+            }
+        }
+        check_eq!(next, 4 * SIZE);
+    }
+    room.close()
+}
+
+/// The room of a post that is cancelled is not kept for what has fired before it, and waits behind a fence.
+fn room_of_a_cancelled_post(env: &Env) -> Outcome {
+    const SIZE: u64 = 2;
+    let mut room = SharedRoom::new(env, SIZE, 1)?;
+    room.add_own(SIZE)?;
+    for at in [0, 1] {
+        let end = &room.ends[at];
+        end.send(room.from.part(0, 8), 0)?;
+        room.submit_with(at, &[1], bits::FENCE)?;
+        room.trigger.add(1)?;
+        for number in [2, 3] {
+            end.send(room.from.part(8 * number, 8), number)?;
+            end.ep.cancel(number)?;
+            expect_error(&end.tx, number, KfiErrno::ECANCELED)?;
+        }
+        end.send(room.from.part(8 * 4, 8), 4)?;
+        for number in [0, 1, 4] {
+            check_eq!(room.receive()?, number);
+            expect(&end.tx, number, done::SEND_, 8)?;
+        }
     }
     room.close()
 }

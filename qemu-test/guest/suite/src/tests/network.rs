@@ -19,7 +19,9 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,7 @@ use crate::rig::{expect_fabric, until, Rig};
 use crate::tests::module::{
     could_not, is_loaded, needs_log, parameters, run_with, unload, Modules, PROVIDER, TRANSFER,
 };
+use crate::tests::wait_fd::{receive_fd, send_fd};
 use crate::tests::{small_provider, tool, users};
 use crate::{check, check_eq, tests};
 
@@ -138,6 +141,7 @@ tests! {
     "session-closes-several-with-regions" ["R-CLOSE-8"] session_closes_several_with_regions;
     "session-closes-many-beside-a-silent-target" ["R-CLOSE-8"] session_closes_many;
     "session-used-by-another-process" ["kfi_shim.h R-CLOSE-8"] session_used_by_another_process;
+    "session-closed-under-the-number-of-its-opener" ["kfi_shim.h R-CLOSE-8"] session_closed_under_its_number;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
 }
@@ -2258,6 +2262,54 @@ fn session_used_by_another_process(env: &Env) -> Outcome {
     peer.respond(id, CANCELED)?;
     until(|| Ok(users_of(PROVIDER)? == 0))?;
     until(|| Ok(users_of("kfi_shim")? == before))?;
+    drop((peer, listener));
+    Ok(())
+}
+
+/// A process that has the number of the one which has opened a session is another one, and does not wait for its end.
+fn session_closed_under_its_number(env: &Env) -> Outcome {
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut opener = process::fork(move || {
+        let sent = Session::open()
+            .map_err(Stop::from)
+            .and_then(|session| send_fd(&theirs, &session));
+        i32::from(sent.is_err())
+    })?;
+    let number = opener.pid();
+    check_eq!(opener.wait()?, Status::Exited(0));
+    let session = Session::from(receive_fd(&ours)?);
+    let theirs = session.clone();
+    let (mine, may_close) = rustix::pipe::pipe()?;
+    let mut child = process::fork_as(number, move || {
+        let node = Node::in_session(env, theirs, 4096).and_then(|mut node| {
+            node.send_to(THERE, 7)?;
+            Ok(node)
+        });
+        if let Err(stop) = &node {
+            println!("# nothing was sent: {stop:?}");
+            return 1;
+        }
+        if rustix::io::read(&mine, &mut [0]) != Ok(1) {
+            return 2;
+        }
+        // All that it has open is closed then.
+        let failed = Command::new("/bin/busybox").arg("true").exec();
+        println!("# {failed}");
+        drop(node);
+        3
+    })?;
+    check_eq!(child.pid(), number);
+    drop(session);
+    let mut peer = Peer::accept(&listener)?;
+    let id = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    rustix::io::write(&may_close, &[0])?;
+    check_eq!(child.wait_for(LONG)?, Some(Status::Exited(0)));
+    check_eq!(peer.until(|frame| matches!(frame, Frame::Withdraw))?, id);
+    check!(users_of(PROVIDER)? != 0, "all was closed before");
+    peer.respond(id, CANCELED)?;
+    until(|| Ok(users_of(PROVIDER)? == 0))?;
     drop((peer, listener));
     Ok(())
 }
