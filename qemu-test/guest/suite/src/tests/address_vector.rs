@@ -105,6 +105,10 @@ fn insert_lookup_remove(env: &Env) -> Outcome {
         check_eq!(av.lookup(addr, len)?.0, gone);
         av.close().map_err(|(_, error)| error)?;
     }
+    // Whoever leaves the choice to the provider is told.
+    let (av, _) = open(&rig, AvType::UNSPEC, 0)?;
+    check!([AvType::MAP, AvType::TABLE].contains(&av.av_type()));
+    drop(av);
     rig.close()
 }
 

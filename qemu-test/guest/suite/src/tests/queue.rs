@@ -7,7 +7,7 @@ mod events;
 
 use std::sync::Arc;
 
-use kfi::uapi;
+use kfi::uapi::{self, request};
 use kfi::{CompletionQueue, CqAttr, EqAttr, EventQueue, KfiErrno, WaitObj};
 use rustix::io::Errno;
 
@@ -43,6 +43,7 @@ tests! {
     "eq-bad-requests" ["kfi_shim.h"] events::eq_bad_requests;
     "eq-sread" ["kfi_shim.h"] events::eq_sread;
     alone "eq-peek-beside-read" ["kfi_shim.h"] events::eq_peek_beside_read;
+    "texts-of-errors" ["kfi_eq.h kfi_shim.h"] texts_of_errors;
     "case-71-thread-inside-sread" ["R-CLOSE-2"] thread_inside_sread;
 }
 
@@ -54,6 +55,41 @@ fn open_cq(rig: &Rig) -> Result<Arc<CompletionQueue>, Stop> {
 fn open_eq(rig: &Rig) -> Result<Arc<EventQueue>, Stop> {
     let attr = EqAttr::new().wait_obj(WaitObj::QUEUE);
     Ok(Arc::new(rig.fabric.event_queue(&attr)?))
+}
+
+/// Queues have a text for each number, as much of it as there is room for.
+fn texts_of_errors(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (cq, eq) = (open_cq(&rig)?, open_eq(&rig)?);
+    for queue in [cq.handle(), eq.handle()] {
+        for prov_errno in [0, 5, -1] {
+            let mut whole = Vec::new();
+            for len in [256, 4, 1, 0] {
+                let mut text = uapi::kfi_shim_strerror {
+                    queue,
+                    prov_errno,
+                    len,
+                    result: 77,
+                    text: [0x55; _],
+                };
+                rig.session.ioctl(request::STRERROR, &mut text)?;
+                check_eq!(text.result, 0);
+                let bytes = text.text.map(|byte| byte as u8);
+                let until = bytes.iter().position(|byte| *byte == 0);
+                let until = until.ok_or_else(|| Stop::fail("a text without end"))?;
+                let (said, rest) = bytes.split_at(until);
+                check!(rest.iter().all(|byte| *byte == 0), "more behind the text");
+                if len == 256 {
+                    check!(said.len() > 4, "{said:?}");
+                    whole = said.to_vec();
+                }
+                // Without a buffer the text itself is returned.
+                let room = len.checked_sub(1).map_or(whole.len(), |room| room as usize);
+                check_eq!(said, &whole[..room.min(whole.len())], "{len}");
+            }
+        }
+    }
+    Ok(())
 }
 
 fn control(env: &Env) -> Outcome {

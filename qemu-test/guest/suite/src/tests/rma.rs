@@ -251,7 +251,7 @@ fn events(env: &Env) -> Outcome {
             a.post(&operation(kind, 1, len))?;
             expect(&a.tx, 0, here, len)?;
             let entry = expect(&b.rx, 0, there, len)?;
-            check_eq!(entry.data, 0);
+            check_eq!((entry.data, entry.tag, entry.buf), (0, 0, 0));
             a.post(&operation(kind, 2, len))?;
             expect(&a.tx, 0, here, len)?;
         }
@@ -273,6 +273,7 @@ fn events(env: &Env) -> Outcome {
             expect(&a.tx, 0, here, 100)?;
             let entry = expect(&b.rx, 0, there | bits::REMOTE_CQ_DATA, 100)?;
             check_eq!(entry.data, u64::MAX - key);
+            check_eq!((entry.tag, entry.buf), (0, 0));
             if pair.entry().caps.contains(Caps::SOURCE) {
                 check_eq!(entry.src_addr, b.peer);
             }
