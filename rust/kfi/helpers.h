@@ -37,16 +37,16 @@ bool kfi_rust_helper_wake_up_few(struct wait_queue_head *head, unsigned int few)
 /**
  * struct kfi_rust_tally - a value that is added to: see tally.rs
  * @value: the value
- * @events: how many additions were counted
- * @gap: what every addition writes shares no cache line with @attention, which every addition
- *	reads, and which seldom changes
+ * @gap: what every addition writes shares no cache line with what every addition reads, and what
+ *	changes less often
  * @attention: from this value on somebody has to look
+ * @events: how many additions were counted
  */
 struct kfi_rust_tally {
 	atomic64_t value;
-	atomic64_t events;
-	u64 gap[6];
+	u64 gap[7];
 	atomic64_t attention;
+	atomic64_t events;
 };
 
 int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,

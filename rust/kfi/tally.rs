@@ -19,13 +19,13 @@ use super::bindings;
 pub struct Tally {
     /// The value.
     pub value: Atomic<u64>,
-    /// How many events have been counted by [`Self::count`].
-    pub events: Atomic<u64>,
-    /// Keeps the cache line that every addition writes from the threshold that every addition
-    /// reads: CPUs that add at the same time would have to fetch it from each other once more.
-    _gap: [u64; 6],
+    /// Keeps the cache line that every addition writes from what every addition reads: CPUs that add at the
+    /// same time would have to fetch it from each other once more, as they read before they write.
+    _gap: [u64; 7],
     /// An addition that makes the value this high, or makes it pass 2^64, is attended to.
     pub attention: Atomic<u64>,
+    /// How many events have been counted by [`Self::count`].
+    pub events: Atomic<u64>,
 }
 
 kernel::static_assert!(size_of::<Tally>() == size_of::<bindings::kfi_rust_tally>());
@@ -53,9 +53,9 @@ impl Tally {
     pub const fn new(attention: u64) -> Self {
         Self {
             value: Atomic::new(0),
-            events: Atomic::new(0),
-            _gap: [0; 6],
+            _gap: [0; 7],
             attention: Atomic::new(attention),
+            events: Atomic::new(0),
         }
     }
 
