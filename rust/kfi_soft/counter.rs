@@ -190,9 +190,9 @@ const NEVER: u64 = u64::MAX;
 /// file.
 const HIGH: u64 = 1 << 63;
 
-/// The values, on a cache line of their own, and on the next one what additions read and seldom
+/// The value that additions write, on a cache line of its own, and on the next one what they read and seldom
 /// changes.
-// In this order: the threshold at the end of the tally begins the second line.
+// In this order: the attention threshold of the tally begins the second line.
 #[repr(C, align(64))]
 struct Values {
     /// The success value; the attention threshold, written under the lock; how often the provider
