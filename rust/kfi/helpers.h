@@ -37,8 +37,8 @@ bool kfi_rust_helper_wake_up_few(struct wait_queue_head *head, unsigned int few)
 /**
  * struct kfi_rust_tally - a value that is added to: see tally.rs
  * @value: the value
- * @gap: what every addition writes shares no cache line with what every addition reads, and what
- *	changes less often
+ * @gap: what every addition writes shares no cache line with what it reads before and after that,
+ *	and what the application's additions do not change
  * @attention: from this value on somebody has to look
  * @events: how many additions were counted
  */
@@ -57,6 +57,7 @@ bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 ev
 
 kuid_t kfi_rust_helper_current_uid(void);
 struct pid *kfi_rust_helper_current_tgid(void);
+bool kfi_rust_helper_has_other_task_work(struct callback_head *work);
 const struct cred *kfi_rust_helper_current_cred(void);
 const struct cred *kfi_rust_helper_override_creds(const struct cred *cred);
 void kfi_rust_helper_revert_creds(const struct cred *cred);

@@ -60,6 +60,29 @@ kuid_t kfi_rust_helper_current_uid(void)
 	return current_uid();
 }
 
+/*
+ * Whether the current task has other work than such as @work, which the kernel is just calling. What
+ * follows in its list is not in the task's any more, so that nobody cancels it.
+ */
+bool kfi_rust_helper_has_other_task_work(struct callback_head *work)
+{
+	struct callback_head *other = work->next;
+	bool found;
+
+	while (other && other->func == work->func)
+		other = other->next;
+	if (other)
+		return true;
+	/* Others add in front, without the lock, and cancel with it. */
+	raw_spin_lock_irq(&current->pi_lock);
+	other = READ_ONCE(current->task_works);
+	while (other && other->func == work->func)
+		other = other->next;
+	found = other;
+	raw_spin_unlock_irq(&current->pi_lock);
+	return found;
+}
+
 struct pid *kfi_rust_helper_current_tgid(void)
 {
 	return task_tgid(current);

@@ -190,8 +190,8 @@ const NEVER: u64 = u64::MAX;
 /// file.
 const HIGH: u64 = 1 << 63;
 
-/// The value that additions write, on a cache line of its own, and on the next one what they read and seldom
-/// changes.
+/// The value that additions write, on a cache line of its own, and on the next one what they read; that changes
+/// where the provider counts, and else seldom.
 // In this order: the attention threshold of the tally begins the second line.
 #[repr(C, align(64))]
 struct Values {

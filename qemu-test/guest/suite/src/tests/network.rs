@@ -141,6 +141,7 @@ tests! {
     "session-closes-several-with-regions" ["R-CLOSE-8"] session_closes_several_with_regions;
     "session-closes-many-beside-a-silent-target" ["R-CLOSE-8"] session_closes_many;
     "session-used-by-another-process" ["kfi_shim.h R-CLOSE-8"] session_used_by_another_process;
+    "killed-with-sessions-in-sockets" ["kfi_shim.h R-CLOSE-8"] killed_with_sessions_in_sockets;
     "session-closed-under-the-number-of-its-opener" ["kfi_shim.h R-CLOSE-8"] session_closed_under_its_number;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
@@ -2326,8 +2327,34 @@ fn killed_with_many_sessions(env: &Env) -> Outcome {
     killed_with_sessions(env, 64)
 }
 
+/// The same with sessions in the queues of sockets, each of which lies in the queue of another one: the next one is
+/// released when the one before has been.
+fn killed_with_sessions_in_sockets(env: &Env) -> Outcome {
+    killed_with(env, 80, |nodes| {
+        let mut inner: Option<UnixStream> = None;
+        for node in nodes.iter().rev() {
+            let (to, from) = UnixStream::pair()?;
+            send_fd(&to, &node.rig.session)?;
+            if let Some(inner) = inner {
+                send_fd(&to, &inner)?;
+            }
+            inner = Some(from);
+        }
+        Ok(inner)
+    })
+}
+
 /// Kills a process with so many sessions, each of which has sent something that is not answered yet.
 fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
+    killed_with(env, sessions, |_| Ok(None))
+}
+
+/// The same, with what is made of the sessions.
+fn killed_with(
+    env: &Env,
+    sessions: usize,
+    make: impl FnOnce(&[Node]) -> Result<Option<UnixStream>, Stop>,
+) -> Outcome {
     let _modules = load_network(env, PATIENT)?;
     let listener = Peer::listen(THERE)?;
     let mut child = child_that_keeps(|| {
@@ -2336,7 +2363,11 @@ fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
             node.send_to(THERE, 7)?;
             Ok::<_, Stop>(node)
         };
-        (0..sessions).map(|_| send()).collect::<Result<Vec<_>, _>>()
+        let nodes = (0..sessions)
+            .map(|_| send())
+            .collect::<Result<Vec<_>, _>>()?;
+        let made = make(&nodes)?;
+        Ok((nodes, made))
     })?;
     let mut peer = Peer::accept(&listener)?;
     let sent = requests(&mut peer, sessions)?;
