@@ -201,12 +201,14 @@ impl Table {
     }
 
     /// Closes endpoints, several at a time as far as the user may have that: those whom their operations have gone to
-    /// may keep each of them for long. Returns whether any was closed; those that have refused are left.
+    /// may keep each of them for long; fewer if others have used the session (`of_others`). Returns whether any was
+    /// closed; those that have refused are left.
     fn close_endpoints(
         &mut self,
         closes: &Arc<Ends>,
         endpoint_closed: &Arc<WaitQueue>,
         user: &User,
+        of_others: bool,
     ) -> bool {
         let mut is_any = false;
         let mut under_way: [UnderWay; ENDPOINTS_AT_ONCE] = [const { None }; ENDPOINTS_AT_ONCE];
@@ -229,7 +231,7 @@ impl Table {
             };
             // The only one is left to this thread.
             let close = if first.is_some() || !is_first {
-                user.endpoint_close().and_then(|charge| {
+                user.endpoint_close(of_others).and_then(|charge| {
                     // The memory of the session may be what all wait for.
                     let flags = GFP_NOWAIT;
                     let close = EndpointClose::new(closes.clone(), endpoint_closed.clone(), flags)?;
@@ -521,7 +523,9 @@ impl Holdings {
             // Again for those that have refused because of others, as they have aliases.
             let close_endpoints = |table: &mut Table| {
                 let closes = &self.queues.closes;
-                while table.close_endpoints(closes, &self.endpoint_closed, &owner.user) {}
+                let closed = &self.endpoint_closed;
+                let of_others = self.is_used_by_others();
+                while table.close_endpoints(closes, closed, &owner.user, of_others) {}
             };
             close_endpoints(&mut table);
             if table.next_endpoint(0).is_some() {
@@ -1101,12 +1105,16 @@ impl Session {
         };
         // Else the thread closes it itself.
         let close = if is_endpoint {
-            this.owner.user.endpoint_close().and_then(|charge| {
-                let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
-                let closes = this.queues().closes.clone();
-                let closed = this.held.endpoint_closed.clone();
-                Ok((EndpointClose::new(closes, closed, flags)?, charge))
-            })
+            let of_others = this.held.is_used_by_others();
+            this.owner
+                .user
+                .endpoint_close(of_others)
+                .and_then(|charge| {
+                    let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+                    let closes = this.queues().closes.clone();
+                    let closed = this.held.endpoint_closed.clone();
+                    Ok((EndpointClose::new(closes, closed, flags)?, charge))
+                })
         } else {
             Err(EINVAL)
         };

@@ -69,6 +69,8 @@ struct Limits {
     ends: UserTurns,
     /// Endpoints that the work queue closes.
     endpoint_closes: Arc<Quota>,
+    /// Those of them in sessions that others have used.
+    endpoint_closes_of_others: Arc<Quota>,
     /// Of objects with descriptors.
     wakes: Arc<Turns<Listeners>>,
     /// Those of them that are to have their turn later.
@@ -94,6 +96,8 @@ impl Limits {
         let objects = usize::try_from(*module_parameters::max_user_objects.value_ref())?;
         let with_threads = usize::try_from(*module_parameters::max_user_domains.value_ref())?;
         let endpoints = usize::try_from(*module_parameters::max_user_endpoints.value_ref())?;
+        let closes_at_once = queues::current()?.closes_at_once;
+        let endpoint_closes = Quota::new(ENDS_AT_ONCE, Some(closes_at_once))?;
         Ok(Self {
             memory: Quota::new(memory, None)?,
             objects: Quota::new(objects, None)?,
@@ -103,7 +107,8 @@ impl Limits {
                 own: Turns::new(ENDS_AT_ONCE)?,
                 used_by_others: Turns::new(ENDS_AT_ONCE)?,
             },
-            endpoint_closes: Quota::new(ENDS_AT_ONCE, Some(queues::current()?.closes_at_once))?,
+            endpoint_closes_of_others: Quota::new(ENDS_AT_ONCE / 2, Some(endpoint_closes.clone()))?,
+            endpoint_closes,
             wakes: Turns::new(WAKES_AT_ONCE)?,
             later: Later::new()?,
         })
@@ -194,9 +199,15 @@ impl User {
         &self.limits.ends
     }
 
-    /// Counts an endpoint that the work queue closes; `EDQUOT` if there are as many as there may be.
-    pub(crate) fn endpoint_close(&self) -> Result<Charge> {
-        Quota::charge(&self.limits.endpoint_closes, 1)
+    /// Counts an endpoint that the work queue closes; `EDQUOT` if there are as many as there may be. Those of sessions
+    /// that others have used (`of_others`) leave half of the places to the user's own.
+    pub(crate) fn endpoint_close(&self, of_others: bool) -> Result<Charge> {
+        let closes = if of_others {
+            &self.limits.endpoint_closes_of_others
+        } else {
+            &self.limits.endpoint_closes
+        };
+        Quota::charge(closes, 1)
     }
 
     /// Returns the turns of objects with descriptors.

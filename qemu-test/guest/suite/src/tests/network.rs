@@ -38,7 +38,7 @@ use self::frame::{Frame, Kind, Response, NOT_READY, NO_ROOM};
 use self::peer::{Hello, Peer};
 use crate::check::{Outcome, Stop};
 use crate::child;
-use crate::ends::{done, expect, Area, End, Pair, Setup, LONG};
+use crate::ends::{done, expect, settle, Area, End, Pair, Setup, LONG};
 use crate::env::{Env, Settings};
 use crate::failing::{Failing, Whose};
 use crate::kernel_log::KernelLog;
@@ -141,6 +141,7 @@ tests! {
     "session-closes-several-with-regions" ["R-CLOSE-8"] session_closes_several_with_regions;
     "session-closes-many-beside-a-silent-target" ["R-CLOSE-8"] session_closes_many;
     "session-used-by-another-process" ["kfi_shim.h R-CLOSE-8"] session_used_by_another_process;
+    "killed-in-a-close-beside-sessions-of-others" ["kfi_shim.h R-CLOSE-8"] killed_in_a_close_beside_others;
     "killed-with-sessions-in-sockets" ["kfi_shim.h R-CLOSE-8"] killed_with_sessions_in_sockets;
     "session-closed-under-the-number-of-its-opener" ["kfi_shim.h R-CLOSE-8"] session_closed_under_its_number;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
@@ -2047,6 +2048,77 @@ fn killed_in_a_close(env: &Env) -> Outcome {
     check!(users()? != 0, "all was closed before");
     peer.respond(sent, CANCELED)?;
     until(|| Ok(users()? == 0))?;
+    drop((peer, listener));
+    Ok(())
+}
+
+/// The same while sessions that others have used close more endpoints than are closed elsewhere of a user.
+fn killed_in_a_close_beside_others(env: &Env) -> Outcome {
+    const SESSIONS: usize = 3;
+    const ENDPOINTS: usize = 16;
+    // What is closed elsewhere of these, and what two sessions at least close themselves.
+    const BEGUN: usize = 18;
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let sessions = (0..SESSIONS).map(|_| Session::open());
+    let sessions = sessions.collect::<Result<Vec<_>, _>>()?;
+    let theirs = sessions.clone();
+    let mut others = child_that_keeps(move || {
+        let mut kept = Vec::new();
+        for session in theirs {
+            let mut node = Node::in_session(env, session, 4096)?;
+            for context in 1..ENDPOINTS as u64 {
+                let (mut end, _) = end_with_port(&node.rig)?;
+                end.peer = end.av.insert(&peer::name(THERE, 5))?;
+                end.send(node.buffer.segment(0..64), context)?;
+                kept.push(Err(end));
+            }
+            node.send_to(THERE, 0)?;
+            kept.push(Ok(node));
+        }
+        Ok(kept)
+    })?;
+    // Nor is there one in the next process.
+    drop(sessions);
+    let mut peer = Peer::accept(&listener)?;
+    let mut left = requests(&mut peer, SESSIONS * ENDPOINTS)?;
+    let (begin, begun) = UnixStream::pair()?;
+    let mut child = child_that_keeps(|| {
+        let mut node = Node::open(env, 4096)?;
+        node.send_to(THERE, 7)?;
+        (&begun).read_exact(&mut [0])?;
+        // It does not return.
+        node.rig.session.close_handle(node.end.ep.handle())?;
+        Ok(node)
+    })?;
+    let own = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    left.insert(own);
+    others.kill(Signal::KILL)?;
+    others.wait()?;
+    let mut withdrawn = Vec::new();
+    while withdrawn.len() < BEGUN {
+        withdrawn.push(peer.until(|frame| matches!(frame, Frame::Withdraw))?);
+    }
+    settle();
+    (&begin).write_all(&[0])?;
+    while withdrawn.last() != Some(&own) {
+        withdrawn.push(peer.until(|frame| matches!(frame, Frame::Withdraw))?);
+    }
+    child.kill(Signal::KILL)?;
+    let status = child.wait()?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    check!(users_of(PROVIDER)? != 0, "all was closed before");
+    loop {
+        for id in withdrawn.drain(..) {
+            check!(left.remove(&id), "{id} was withdrawn before");
+            peer.respond(id, CANCELED)?;
+        }
+        if left.is_empty() {
+            break;
+        }
+        withdrawn.push(peer.until(|frame| matches!(frame, Frame::Withdraw))?);
+    }
+    until(|| Ok(users_of(PROVIDER)? == 0))?;
     drop((peer, listener));
     Ok(())
 }
