@@ -22,6 +22,7 @@ tests! {
     "case-48-cancel-freed" ["R-CTL-2"] cancel_freed;
     "case-48-cancel-in-any-order" ["R-CTL-2"] cancel_in_any_order;
     alone "case-49-cancel-races-fire" ["R-CTL-2 R-CTL-5"] cancel_races_fire;
+    "case-49-cancel-what-has-fired" ["R-CTL-2 R-CTL-5"] cancel_fired;
     alone "case-49-many-threads-cancel" ["R-CTL-2 R-CTL-5"] many_threads_cancel;
     "case-50-flush" ["R-CTL-3 R-CTL-4"] flush;
     "case-50-flush-leaves-the-rest" ["R-CTL-3 R-CTL-4"] flush_leaves_the_rest;
@@ -257,6 +258,28 @@ fn many_threads_cancel(env: &Env) -> Outcome {
 }
 
 /// Works that are cancelled while their thresholds are met; returns how many were cancelled.
+/// What has fired, and is more than the thread runs that has made it due, is not cancelled, and runs.
+fn cancel_fired(env: &Env) -> Outcome {
+    const COUNT: u64 = 4000;
+    for _ in 0..env.scaled(20, 5) {
+        let rig = Rig::new(env)?;
+        let [trigger, target] = [rig.counter()?, rig.counter()?];
+        let works = vec![Work::add(&target, 1, &trigger, 1); COUNT as usize];
+        let ids = queue_all(&rig.domain, &works)?;
+        trigger.add(1)?;
+        // The last one to run. It has when this says so, as have all others.
+        for id in ids.iter().rev().take(3) {
+            expect_fabric(rig.domain.cancel_work(*id, 0), KfiErrno::ENOENT)?;
+            check_eq!(target.read()?, COUNT);
+        }
+        for counter in [trigger, target] {
+            unshare(counter)?.close().map_err(|(_, error)| error)?;
+        }
+        rig.close()?;
+    }
+    Ok(())
+}
+
 fn cancel_beside_adds(
     rig: &Rig,
     trigger: &Counter,
