@@ -8,7 +8,7 @@ use kfi::{bits, uapi, CntrAttr, Counter, Error, KfiErrno, OpType, Work, WorkId};
 use rand::seq::SliceRandom;
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{expect_contexts, quiet, settle, Net, LONG};
+use crate::ends::{expect_contexts, quiet, settle, Net, Setup, LONG};
 use crate::env::Env;
 use crate::rig::{expect_fabric, in_threads, pin, unshare, until, Rig};
 use crate::tests::deferred::{max_pending, queue_all};
@@ -260,22 +260,29 @@ fn many_threads_cancel(env: &Env) -> Outcome {
 /// Works that are cancelled while their thresholds are met; returns how many were cancelled.
 /// What has fired, and is more than the thread runs that has made it due, is not cancelled, and runs.
 fn cancel_fired(env: &Env) -> Outcome {
-    const COUNT: u64 = 4000;
+    const COUNT: u64 = 1000;
+    const LEN: u64 = 8192;
+    let setup = Setup {
+        memory: LEN,
+        ..Setup::default()
+    };
     for _ in 0..env.scaled(20, 5) {
-        let rig = Rig::new(env)?;
-        let [trigger, target] = [rig.counter()?, rig.counter()?];
-        let works = vec![Work::add(&target, 1, &trigger, 1); COUNT as usize];
-        let ids = queue_all(&rig.domain, &works)?;
+        let net = Net::new(env, &setup)?;
+        let domain = &net.rig.domain;
+        let [trigger, done] = [net.counter()?, net.counter()?];
+        let write = net.write(0, 1, 0, 0, LEN);
+        let ep = net.peers[0].ep.handle();
+        let work = Work::transfer(OpType::WRITE, ep, &write, &trigger, 1).completion(done.handle());
+        let ids = queue_all(domain, &vec![work; COUNT as usize])?;
         trigger.add(1)?;
-        // The last one to run. It has when this says so, as have all others.
+        // The last ones to run.
         for id in ids.iter().rev().take(3) {
-            expect_fabric(rig.domain.cancel_work(*id, 0), KfiErrno::ENOENT)?;
-            check_eq!(target.read()?, COUNT);
+            expect_fabric(domain.cancel_work(*id, 0), KfiErrno::ENOENT)?;
         }
-        for counter in [trigger, target] {
-            unshare(counter)?.close().map_err(|(_, error)| error)?;
-        }
-        rig.close()?;
+        done.wait(COUNT, Some(LONG))?;
+        settle();
+        check_eq!(done.read()?, COUNT);
+        net.close()?;
     }
     Ok(())
 }
