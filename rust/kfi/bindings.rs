@@ -30,3 +30,7 @@ pub(crate) use kernel::bindings::*;
 use pin_init::MaybeZeroable;
 
 include!(env!("KFI_BINDINGS"));
+
+/// For `linux/last_work.rs`, in which nothing has the name of this project.
+#[cfg(linux_last_work)]
+pub(crate) type last_work = kfi_rust_last_work;

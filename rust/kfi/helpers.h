@@ -57,7 +57,19 @@ bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 ev
 
 kuid_t kfi_rust_helper_current_uid(void);
 struct pid *kfi_rust_helper_current_tgid(void);
-bool kfi_rust_helper_has_other_task_work(struct callback_head *work);
+
+/**
+ * struct kfi_rust_last_work - work of a task that is to be its last: see last_work.rs
+ * @head: what the kernel knows of it
+ * @is_before_others: when it was added there was work of another kind, which runs behind it
+ */
+struct kfi_rust_last_work {
+	struct callback_head head;
+	bool is_before_others;
+};
+
+int kfi_rust_helper_add_last_work(struct kfi_rust_last_work *work);
+bool kfi_rust_helper_is_last_work(struct kfi_rust_last_work *work);
 const struct cred *kfi_rust_helper_current_cred(void);
 const struct cred *kfi_rust_helper_override_creds(const struct cred *cred);
 void kfi_rust_helper_revert_creds(const struct cred *cred);

@@ -16,6 +16,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/swiotlb.h>
+#include <linux/task_work.h>
 #include <linux/vmalloc.h>
 #include <linux/wait_bit.h>
 
@@ -60,27 +61,23 @@ kuid_t kfi_rust_helper_current_uid(void)
 	return current_uid();
 }
 
-/*
- * Whether the current task has other work than such as @work, which the kernel is just calling. What
- * follows in its list is not in the task's any more, so that nobody cancels it.
- */
-bool kfi_rust_helper_has_other_task_work(struct callback_head *work)
+int kfi_rust_helper_add_last_work(struct kfi_rust_last_work *work)
 {
-	struct callback_head *other = work->next;
-	bool found;
+	struct callback_head *first;
 
-	while (other && other->func == work->func)
-		other = other->next;
-	if (other)
-		return true;
 	/* Others add in front, without the lock, and cancel with it. */
 	raw_spin_lock_irq(&current->pi_lock);
-	other = READ_ONCE(current->task_works);
-	while (other && other->func == work->func)
-		other = other->next;
-	found = other;
+	first = READ_ONCE(current->task_works);
+	work->is_before_others = first &&
+		(first->func != work->head.func ||
+		 container_of(first, struct kfi_rust_last_work, head)->is_before_others);
 	raw_spin_unlock_irq(&current->pi_lock);
-	return found;
+	return task_work_add(current, &work->head, TWA_NONE);
+}
+
+bool kfi_rust_helper_is_last_work(struct kfi_rust_last_work *work)
+{
+	return !work->is_before_others && !READ_ONCE(current->task_works);
 }
 
 struct pid *kfi_rust_helper_current_tgid(void)

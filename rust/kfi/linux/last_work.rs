@@ -15,36 +15,40 @@ use kernel::{
 
 use super::{
     bindings,
-    live::Findable, //
+    module_use::ModuleUse, //
 };
 
 /// Work of a task, for `task_work_add()`.
 #[repr(C)]
 struct LastWork<F> {
     /// First, so that it has the address of the whole.
-    head: bindings::callback_head,
+    base: bindings::last_work,
     f: F,
-    /// Dropped last: the module stays as long as the kernel may call it.
-    _findable: Findable,
+    /// Dropped last: the module stays as long as the kernel may call it, and `rmmod` is refused meanwhile.
+    _module: ModuleUse,
 }
 
 /// Has the current task call `f` when it has released the files that are about to be released, and those that are
 /// released with them.
 ///
-/// For tasks that end, in whose files' release this is called. `f` runs in process context and may sleep.
+/// For tasks that end, in whose files' release this is called. `f` runs in process context and may sleep. To be called at
+/// one place of one module, as works of two kinds would wait for each other.
 ///
 /// # Errors
 ///
-/// `ENOMEM`; `ESRCH` if the task has done its last work. `f` is not called then.
+/// `ENOMEM`; `ENODEV` if the module is going; `ESRCH` if the task has done its last work. `f` is not called then.
 pub fn do_last<F: FnOnce() + Send + 'static>(f: F) -> Result {
     let work = KBox::new(
         LastWork {
-            head: bindings::callback_head {
-                next: core::ptr::null_mut(),
-                func: Some(last_work_callback::<F>),
+            base: bindings::last_work {
+                head: bindings::callback_head {
+                    next: core::ptr::null_mut(),
+                    func: Some(last_work_callback::<F>),
+                },
+                is_before_others: false,
             },
             f,
-            _findable: Findable::new()?,
+            _module: ModuleUse::new()?,
         },
         GFP_KERNEL,
     )?;
@@ -60,17 +64,11 @@ pub fn do_last<F: FnOnce() + Send + 'static>(f: F) -> Result {
 ///
 /// # Safety
 ///
-/// The work must stay until its callback is called, which is once if this succeeds.
-unsafe fn add(head: *mut bindings::callback_head) -> Result {
-    // SAFETY: The task is there, as it is the current one. The work is the kernel's from here on, by the safety
-    // requirements.
-    to_result(unsafe {
-        bindings::task_work_add(
-            kernel::current!().as_ptr(),
-            head,
-            bindings::task_work_notify_mode_TWA_NONE,
-        )
-    })
+/// It must begin a [`LastWork`], and stay until its callback is called, which is once if this succeeds.
+unsafe fn add(work: *mut bindings::last_work) -> Result {
+    // SAFETY: The work is the kernel's from here on, by the safety requirements; whatever else of the task has this
+    // callback begins such a structure, too.
+    to_result(unsafe { bindings::add_last_work(work) })
 }
 
 /// Does the work, when nothing else is left.
@@ -79,14 +77,15 @@ unsafe fn add(head: *mut bindings::callback_head) -> Result {
 ///
 /// Must be called by the kernel, once each time it was added, with the head of a [`LastWork<F>`] that was a box.
 unsafe extern "C" fn last_work_callback<F: FnOnce()>(head: *mut bindings::callback_head) {
-    // What is left may release files, and so add more. Once more for each time that something else is: this ends
-    // when that does.
+    let work = head.cast::<bindings::last_work>();
+    // What is left may release files, and so add more. If any was added, or is behind, this goes behind all that these
+    // add; and so do others like it, as they find it there. When there are only such, none does.
     // SAFETY: The kernel is just calling it, by the safety requirements; it is called once more if it was added.
-    if unsafe { bindings::has_other_task_work(head) && add(head).is_ok() } {
+    if unsafe { !bindings::is_last_work(work) && add(work).is_ok() } {
         return;
     }
     // SAFETY: By the safety requirements; the head is what the structure begins with, and the kernel has it no more.
-    let work = unsafe { KBox::from_raw(head.cast::<LastWork<F>>()) };
-    let LastWork { f, _findable, .. } = KBox::into_inner(work);
+    let work = unsafe { KBox::from_raw(work.cast::<LastWork<F>>()) };
+    let LastWork { f, _module, .. } = KBox::into_inner(work);
     f();
 }
