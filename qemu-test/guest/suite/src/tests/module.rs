@@ -152,8 +152,7 @@ impl<'a> Modules<'a> {
     /// Runs something that has no session, with other parameters of the device, which is there as it
     /// was afterwards.
     pub(super) fn with_device(&self, parameters: &CStr, run: impl FnOnce() -> Outcome) -> Outcome {
-        let go =
-            || unload(DEVICE_MODULE).map_err(|errno| could_not("unload", DEVICE_MODULE, errno));
+        let go = || unload_unused(DEVICE_MODULE);
         go()?;
         self.load_with(DEVICE_MODULE, parameters)
             .map_err(|errno| could_not("load", DEVICE_MODULE, errno))?;
@@ -165,7 +164,7 @@ impl<'a> Modules<'a> {
     pub(super) fn unload_all() -> Outcome {
         for name in ALL.into_iter().rev() {
             if is_loaded(name)? {
-                unload(name).map_err(|errno| could_not("unload", name, errno))?;
+                unload_unused(name)?;
             }
         }
         Ok(())
@@ -194,6 +193,18 @@ impl Drop for Modules<'_> {
         }
         let _ = fs::write(UNIT_TESTS, "*");
     }
+}
+
+/// How many use a module.
+pub(super) fn users_of(module: &str) -> Result<u64, Stop> {
+    let text = fs::read_to_string(format!("/sys/module/{module}/refcnt"))?;
+    Ok(text.trim().parse()?)
+}
+
+/// Unloads a module that is used, if at all, by what has been closed and ends by itself.
+fn unload_unused(name: &str) -> Outcome {
+    until(|| Ok(users_of(name)? == 0))?;
+    unload(name).map_err(|errno| could_not("unload", name, errno))
 }
 
 pub(super) fn could_not(what: &str, name: &str, errno: Errno) -> Stop {

@@ -45,7 +45,8 @@ use crate::kernel_log::KernelLog;
 use crate::raw::MappedPage;
 use crate::rig::{expect_fabric, until, Rig};
 use crate::tests::module::{
-    could_not, is_loaded, needs_log, parameters, run_with, unload, Modules, PROVIDER, TRANSFER,
+    could_not, is_loaded, needs_log, parameters, run_with, unload, users_of, Modules, PROVIDER,
+    TRANSFER,
 };
 use crate::tests::wait_fd::{receive_fd, send_fd};
 use crate::tests::{small_provider, tool, users};
@@ -140,6 +141,8 @@ tests! {
     "session-closes-several-at-a-time" ["R-CLOSE-8"] session_closes_several;
     "session-closes-several-with-regions" ["R-CLOSE-8"] session_closes_several_with_regions;
     "session-closes-many-beside-a-silent-target" ["R-CLOSE-8"] session_closes_many;
+    "descriptors-are-left-to-another-user" ["kfi_shim.h R-CLOSE-8"] left_to_another_user;
+    "descriptors-are-left-to-another-process" ["kfi_shim.h R-CLOSE-8"] left_to_another_process;
     "session-used-by-another-process" ["kfi_shim.h R-CLOSE-8"] session_used_by_another_process;
     "killed-in-a-close-beside-sessions-of-others" ["kfi_shim.h R-CLOSE-8"] killed_in_a_close_beside_others;
     "killed-with-sessions-in-sockets" ["kfi_shim.h R-CLOSE-8"] killed_with_sessions_in_sockets;
@@ -2303,10 +2306,64 @@ fn session_closes_many(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// How many use a module.
-fn users_of(module: &str) -> Result<u64, Stop> {
-    let text = fs::read_to_string(format!("/sys/module/{module}/refcnt"))?;
-    Ok(text.trim().parse()?)
+/// Another user who has the last descriptors of sessions is through with them while the sessions before
+/// these, of the same user as they, are still being ended.
+fn left_to_another_user(env: &Env) -> Outcome {
+    left_to(env, users::become_another_user)
+}
+
+/// So is another process of that user: it may have been sent what was opened for somebody else.
+fn left_to_another_process(env: &Env) -> Outcome {
+    left_to(env, || Ok(()))
+}
+
+/// Has another process drop sessions, as somebody.
+fn left_to(env: &Env, identity: fn() -> Outcome) -> Outcome {
+    // As many sessions of a user as are ended at a time.
+    const AT_ONCE: usize = 32;
+    const LEFT: usize = 40;
+    let _modules = load_network(env, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let left = (0..LEFT).map(|_| Session::open());
+    let left: Vec<Session> = left.collect::<Result<_, _>>()?;
+    let (begin, may_begin) = rustix::pipe::pipe()?;
+    let (through, tell) = rustix::pipe::pipe()?;
+    let mut other = process::fork(move || {
+        if identity().is_err() || rustix::io::read(&begin, &mut [0]) != Ok(1) {
+            return 1;
+        }
+        drop(left);
+        i32::from(rustix::io::write(&tell, &[0]) != Ok(1))
+    })?;
+    let mut child = child_that_keeps(|| {
+        let send = || {
+            let mut node = Node::open(env, 4096)?;
+            node.send_to(THERE, 7)?;
+            Ok::<_, Stop>(node)
+        };
+        (0..AT_ONCE).map(|_| send()).collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    let sent = requests(&mut peer, AT_ONCE)?;
+    child.kill(Signal::KILL)?;
+    // All of them are being ended then.
+    let mut withdrawn = BTreeSet::new();
+    while withdrawn.len() < AT_ONCE {
+        check!(withdrawn.insert(peer.until(|frame| matches!(frame, Frame::Withdraw))?));
+    }
+    check_eq!(sent, withdrawn);
+    check_eq!(rustix::io::write(&may_begin, &[0])?, 1);
+    check_eq!(rustix::io::read(&through, &mut [0])?, 1);
+    check!(users_of(PROVIDER)? != 0, "all was closed before");
+    for id in withdrawn {
+        peer.respond(id, CANCELED)?;
+    }
+    check_eq!(other.wait()?, Status::Exited(0));
+    let status = child.wait()?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    until(|| Ok(users_of(PROVIDER)? == 0))?;
+    drop((peer, listener));
+    Ok(())
 }
 
 /// The process that has opened a session does not wait for what another one has done there. Until all is closed the

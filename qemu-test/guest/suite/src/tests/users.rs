@@ -6,8 +6,6 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
-use std::sync::Barrier;
-use std::time::{Duration, SystemTime};
 
 use kfi::uapi::{self, request};
 use kfi::{
@@ -25,7 +23,7 @@ use crate::child;
 use crate::env::Env;
 use crate::raw::MappedPage;
 use crate::rig::{query, until, Rig};
-use crate::tests::module::Modules;
+use crate::tests::module::{users_of, Modules};
 use crate::tests::wait_fd::{receive_fd, send_fd};
 use crate::{check, check_eq, raw, tests};
 
@@ -36,8 +34,6 @@ tests! {
     "descriptor-is-inherited" ["kfi_shim.h"] inherited;
     "descriptor-is-passed" ["kfi_shim.h R-CLOSE-8"] passed;
     "descriptor-is-left-to-a-kernel-thread" ["kfi_shim.h R-CLOSE-8"] left_to_kernel;
-    "descriptors-are-left-to-another-user" ["kfi_shim.h R-CLOSE-8"] left_to_others;
-    "descriptors-are-left-to-another-process" ["kfi_shim.h R-CLOSE-8"] left_to_another_process;
     "descriptor-ends-with-exec" ["kfi_shim.h"] exec;
     "sandboxed" ["kfi_shim.h R-CLOSE-8"] sandboxed;
     "memory-of-a-user" ["kfi_shim.h"] memory_of_a_user;
@@ -475,86 +471,10 @@ fn left_to_kernel(env: &Env) -> Outcome {
         // Looks for sockets that nobody has any more.
         drop(UnixStream::pair()?);
         check_eq!(rustix::io::read(&pipe, &mut [0])?, 0, "the end of the pipe");
-        until(|| Ok(again()? > OBJECTS))
+        until(|| Ok(again()? > OBJECTS))?;
+        // What a session held counts no more, and it ends right after that.
+        until(|| Ok(users_of("kfi_shim")? == 0))
     })
-}
-
-/// Another user who has the last descriptors of sessions is through with them while the sessions before
-/// these, of the same user as they, are still being ended.
-fn left_to_others(env: &Env) -> Outcome {
-    left_to(env, become_another_user)
-}
-
-/// So is another process of that user: it may have been sent what was opened for somebody else.
-fn left_to_another_process(env: &Env) -> Outcome {
-    left_to(env, || Ok(()))
-}
-
-/// Has another process drop sessions, as somebody.
-fn left_to(env: &Env, identity: fn() -> Outcome) -> Outcome {
-    // As many sessions of a user as are ended at a time.
-    const AT_ONCE: usize = 32;
-    const QUEUES: usize = 300;
-    const LEFT: usize = 40;
-    // The clock that both processes have; nobody sets it meanwhile.
-    let now = || {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        since.map_or(0, |since| since.as_nanos() as u64)
-    };
-    let left = (0..LEFT).map(|_| Session::open());
-    let left: Vec<Session> = left.collect::<Result<_, _>>()?;
-    let (begin, may_begin) = rustix::pipe::pipe()?;
-    let (times, tell) = rustix::pipe::pipe()?;
-    let mut other = process::fork(move || {
-        if identity().is_err() || rustix::io::read(&begin, &mut [0]) != Ok(1) {
-            return 1;
-        }
-        drop(left);
-        let end = now().to_ne_bytes();
-        i32::from(rustix::io::write(&tell, &end) != Ok(end.len()))
-    })?;
-    let mut busy = Vec::new();
-    for _ in 0..AT_ONCE {
-        let rig = Rig::new(env)?;
-        let domain = rig.domain.handle();
-        let queue = FromZeros::new_zeroed();
-        for _ in 0..QUEUES {
-            let mut open = uapi::kfi_shim_cq_open {
-                domain,
-                size: 1,
-                ..queue
-            };
-            rig.session.ioctl(request::CQ_OPEN, &mut open)?;
-            check_eq!(open.result, 0);
-        }
-        busy.push(rig);
-    }
-    let all = Barrier::new(AT_ONCE + 1);
-    let first = std::thread::scope(|scope| -> Result<_, Stop> {
-        let end = |rig: Rig| {
-            all.wait();
-            drop(rig);
-            now()
-        };
-        let ends: Vec<_> = busy
-            .into_iter()
-            .map(|rig| scope.spawn(move || end(rig)))
-            .collect();
-        all.wait();
-        // All of them are being ended then.
-        std::thread::sleep(Duration::from_millis(20));
-        rustix::io::write(&may_begin, &[0])?;
-        let ends = ends.into_iter().filter_map(|thread| thread.join().ok());
-        ends.min().ok_or_else(|| Stop::fail("no session was ended"))
-    })?;
-    let mut end = [0; 8];
-    check_eq!(rustix::io::read(&times, &mut end)?, end.len());
-    check_eq!(other.wait()?, Status::Exited(0));
-    check!(
-        u64::from_ne_bytes(end) < first,
-        "it waited for sessions that are not its own"
-    );
-    Ok(())
 }
 
 /// The structure has its members, and nothing in between: encoded anew it is the same.
