@@ -70,6 +70,7 @@ struct kfi_rust_last_work {
 
 int kfi_rust_helper_add_last_work(struct kfi_rust_last_work *work);
 bool kfi_rust_helper_is_last_work(struct kfi_rust_last_work *work);
+bool kfi_rust_helper_has_to_end(void);
 const struct cred *kfi_rust_helper_current_cred(void);
 const struct cred *kfi_rust_helper_override_creds(const struct cred *cred);
 void kfi_rust_helper_revert_creds(const struct cred *cred);

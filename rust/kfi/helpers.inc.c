@@ -63,21 +63,30 @@ kuid_t kfi_rust_helper_current_uid(void)
 
 int kfi_rust_helper_add_last_work(struct kfi_rust_last_work *work)
 {
-	struct callback_head *first;
+	struct callback_head *next;
+	int ret = task_work_add(current, &work->head, TWA_NONE);
 
-	/* Others add in front, without the lock, and cancel with it. */
+	if (ret)
+		return ret;
+	/* No other task runs it. Others add in front, and cancel, with the lock. */
 	raw_spin_lock_irq(&current->pi_lock);
-	first = READ_ONCE(current->task_works);
-	work->is_before_others = first &&
-		(first->func != work->head.func ||
-		 container_of(first, struct kfi_rust_last_work, head)->is_before_others);
+	next = READ_ONCE(work->head.next);
+	work->is_before_others = next &&
+		(next->func != work->head.func ||
+		 container_of(next, struct kfi_rust_last_work, head)->is_before_others);
 	raw_spin_unlock_irq(&current->pi_lock);
-	return task_work_add(current, &work->head, TWA_NONE);
+	return 0;
 }
 
 bool kfi_rust_helper_is_last_work(struct kfi_rust_last_work *work)
 {
 	return !work->is_before_others && !READ_ONCE(current->task_works);
+}
+
+bool kfi_rust_helper_has_to_end(void)
+{
+	return current->flags & PF_POSTCOREDUMP ||
+	       READ_ONCE(current->signal->flags) & SIGNAL_GROUP_EXIT;
 }
 
 struct pid *kfi_rust_helper_current_tgid(void)

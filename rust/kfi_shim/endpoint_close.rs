@@ -193,7 +193,9 @@ impl EndpointClose {
         };
         // First: the thread that is told then may close its file, which ends the session if nobody else has a
         // reference of it.
-        drop((session, charge));
+        // The place goes back before the user's others may have ended.
+        drop(charge);
+        drop(session);
         *self.answer.lock() = Some(answer);
         // Release: see `is_closed`.
         self.closed.store(true, ordering::Release);

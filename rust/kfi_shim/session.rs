@@ -399,6 +399,9 @@ struct Owner {
 /// is gone. It may have waited for an endpoint before, for `KILLED_TIMEOUT_MS`.
 const EXIT_TIMEOUT_MS: u32 = 4000;
 
+/// After how many milliseconds it looks whether it holds more that is to be released.
+const EXIT_MOMENT_MS: u32 = 100;
+
 /// The holdings of an open session. Dropped, they are closed, by a work queue, which others need as
 /// well: so many of a user's at once.
 ///
@@ -429,7 +432,7 @@ impl Drop for Held {
                 return;
             }
         }
-        if task::is_kernel_thread() {
+        if task::runs_in_kernel_only() {
             return;
         }
         if task::is_exiting() {
@@ -439,9 +442,17 @@ impl Drop for Held {
             let deadline = Timeout::Millis(EXIT_TIMEOUT_MS).deadline();
             let holdings = self.0.clone();
             // If there is no memory for that nobody waits.
-            let _ = do_last(move || holdings.wait(deadline));
-        } else if self.opener.is_current() && !self.is_used_by_others() {
-            self.wait(Timeout::Infinite.deadline());
+            let _ = do_last(move |is_last| {
+                let is_over = || holdings.has_ended() || deadline.has_passed();
+                if is_last && !is_over() {
+                    let moment = Timeout::Millis(EXIT_MOMENT_MS).deadline();
+                    holdings.wait_for_a_while(moment);
+                }
+                is_over()
+            });
+        } else if self.opener.is_current() && !self.is_used_by_others() && !task::has_to_end() {
+            // One that has to end drops some of what it has before it exits: nothing might end its wait then.
+            self.wait();
         }
     }
 }
@@ -500,12 +511,23 @@ impl Holdings {
         }
     }
 
-    /// Waits until all is closed, the deadline has passed, or the task is killed.
-    fn wait(&self, deadline: Deadline) {
-        // Acquire: all that was closed has been given back. However it ends, the rest is done.
-        let _ = self
-            .closed
-            .wait_killable(deadline, || self.ended.load(ordering::Acquire));
+    /// Returns whether all is closed.
+    fn has_ended(&self) -> bool {
+        // Acquire: all that was closed has been given back.
+        self.ended.load(ordering::Acquire)
+    }
+
+    /// Waits until all is closed, or the task is killed.
+    fn wait(&self) {
+        let infinite = Timeout::Infinite.deadline();
+        // However it ends, the rest is done.
+        let _ = self.closed.wait_killable(infinite, || self.has_ended());
+    }
+
+    /// Waits until all is closed, or the deadline has passed.
+    fn wait_for_a_while(&self, deadline: Deadline) {
+        // As there.
+        let _ = self.closed.wait_for_a_while(deadline, || self.has_ended());
     }
 
     /// Closes everything.

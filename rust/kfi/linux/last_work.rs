@@ -29,15 +29,16 @@ struct LastWork<F> {
 }
 
 /// Has the current task call `f` when it has released the files that are about to be released, and those that are
-/// released with them.
+/// released with them; and again and again until that returns `true`.
 ///
-/// For tasks that end, in whose files' release this is called. `f` runs in process context and may sleep. To be called at
-/// one place of one module, as works of two kinds would wait for each other.
+/// For tasks that end, in whose files' release this is called. `f` runs in process context. It is told whether nothing
+/// else is left: then it may sleep, for a moment, as what comes meanwhile is done after that. Else others wait. To be
+/// called at one place of one module, as works of two kinds would wait for each other.
 ///
 /// # Errors
 ///
 /// `ENOMEM`; `ENODEV` if the module is going; `ESRCH` if the task has done its last work. `f` is not called then.
-pub fn do_last<F: FnOnce() + Send + 'static>(f: F) -> Result {
+pub fn do_last<F: FnMut(bool) -> bool + Send + 'static>(f: F) -> Result {
     let work = KBox::new(
         LastWork {
             base: bindings::last_work {
@@ -71,21 +72,39 @@ unsafe fn add(work: *mut bindings::last_work) -> Result {
     to_result(unsafe { bindings::add_last_work(work) })
 }
 
-/// Does the work, when nothing else is left.
+/// Does the work, until it is over.
 ///
 /// # Safety
 ///
 /// Must be called by the kernel, once each time it was added, with the head of a [`LastWork<F>`] that was a box.
-unsafe extern "C" fn last_work_callback<F: FnOnce()>(head: *mut bindings::callback_head) {
-    let work = head.cast::<bindings::last_work>();
-    // What is left may release files, and so add more. If any was added, or is behind, this goes behind all that these
-    // add; and so do others like it, as they find it there. When there are only such, none does.
-    // SAFETY: The kernel is just calling it, by the safety requirements; it is called once more if it was added.
-    if unsafe { !bindings::is_last_work(work) && add(work).is_ok() } {
-        return;
+unsafe extern "C" fn last_work_callback<F: FnMut(bool) -> bool>(
+    head: *mut bindings::callback_head,
+) {
+    // SAFETY: By the safety requirements; the head is what the structure begins with, and the kernel does not have
+    // it any more.
+    let mut work = unsafe { KBox::from_raw(head.cast::<LastWork<F>>()) };
+    loop {
+        // SAFETY: The kernel is just calling it, by the safety requirements.
+        let is_last = unsafe { bindings::is_last_work(&raw mut work.base) };
+        if (work.f)(is_last) {
+            break;
+        }
+        // SAFETY: As above.
+        if is_last && unsafe { bindings::is_last_work(&raw mut work.base) } {
+            continue;
+        }
+        // What is left may release files, and so add more. If any was added, or is behind, this goes behind all that
+        // these add; and so do others like it, as they find it there. When there are only such, none does.
+        let added = KBox::into_raw(work);
+        // SAFETY: It was a box, and is called once more if this succeeds.
+        if unsafe { add(added.cast()) }.is_ok() {
+            return;
+        }
+        // SAFETY: From `into_raw` above, and the kernel has not taken it.
+        work = unsafe { KBox::from_raw(added) };
+        break;
     }
-    // SAFETY: By the safety requirements; the head is what the structure begins with, and the kernel has it no more.
-    let work = unsafe { KBox::from_raw(work.cast::<LastWork<F>>()) };
+    // The module last.
     let LastWork { f, _module, .. } = KBox::into_inner(work);
-    f();
+    drop(f);
 }

@@ -19,15 +19,24 @@ fn flags() -> c_uint {
     unsafe { (*kernel::current!().as_ptr()).flags }
 }
 
-/// Returns whether the current task is a thread of the kernel.
+/// Returns whether the current task never is in user space: it is a thread of the kernel, or one that works
+/// for a process there, as those of io_uring.
 #[allow(dead_code, reason = "not every module asks")]
-pub fn is_kernel_thread() -> bool {
-    flags() & bindings::PF_KTHREAD != 0
+pub fn runs_in_kernel_only() -> bool {
+    flags() & (bindings::PF_KTHREAD | bindings::PF_USER_WORKER) != 0
 }
 
-/// Returns whether the current task is about to end. No signal reaches it any more, nor does the one
-/// that has killed it end a wait.
+/// Returns whether the current task is about to end, and no signal is meant for it any more. The one that has killed
+/// it, or kills its process now, may end a wait or not.
 #[allow(dead_code, reason = "not every module asks")]
 pub fn is_exiting() -> bool {
     flags() & bindings::PF_EXITING != 0
+}
+
+/// Returns whether the current task or its whole process ends, though it may not have begun to do so. That of
+/// a process that was killed may have taken its signal already, so that none ends a wait of it.
+#[allow(dead_code, reason = "not every module asks")]
+pub fn has_to_end() -> bool {
+    // SAFETY: A task may look at its own flags, and those of its process.
+    unsafe { bindings::has_to_end() }
 }

@@ -52,6 +52,14 @@ impl Deadline {
     pub fn as_nanos(self) -> Option<i64> {
         self.0
     }
+
+    /// Returns whether it has come.
+    #[allow(dead_code, reason = "not every module asks")]
+    pub fn has_passed(self) -> bool {
+        // SAFETY: Callable from any context that is not an NMI.
+        self.0
+            .is_some_and(|end| unsafe { bindings::ktime_get() } >= end)
+    }
 }
 
 /// Returns the jiffies of now.
