@@ -715,6 +715,22 @@ impl Counter {
     /// Takes out what is due at these values and hands it to the run list; under the lock, and
     /// before the attention threshold is published.
     fn fire(&self, state: &mut State, success: u64, error: u64) -> AfterUnlock {
+        if !state.triggers.is_due(success, error) {
+            return AfterUnlock::NOTHING;
+        }
+        // As in a chain, of which each step is due by itself.
+        match state.triggers.pop_single_due(success, error) {
+            Some(entry) => AfterUnlock {
+                drain_token: self.domain.run_list().append_single(entry),
+                ..AfterUnlock::NOTHING
+            },
+            None => self.fire_many(state, success, error),
+        }
+    }
+
+    /// As [`Self::fire`], however much is due.
+    #[inline(never)]
+    fn fire_many(&self, state: &mut State, success: u64, error: u64) -> AfterUnlock {
         let run_list = self.domain.run_list();
         let append = |trees: [Tree; 2], rest: &mut Rest<'_>| run_list.append(trees, rest);
         let Some(detached) = state.triggers.detach_due(success, error, append) else {
@@ -742,8 +758,8 @@ impl Counter {
         Some(hold)
     }
 
-    /// Attends to a change of the success value; under the lock. Returns who waits for a value that
-    /// is due, and what remains to be done.
+    /// Attends to a change of the success value; under the lock. Takes out who waits for a value that
+    /// is due, if anybody does, and returns what remains to be done.
     ///
     /// `peak` is the highest value that there has been in the course of that.
     fn attend(
@@ -751,12 +767,15 @@ impl Counter {
         origin: ChangedBy,
         state: &mut WaitGuard<'_, State>,
         peak: u64,
-    ) -> (Due, AfterUnlock) {
-        let due = state.detach_due(peak, origin.few());
+        due: &mut Option<Due>,
+    ) -> AfterUnlock {
+        if state.has_due(peak) {
+            *due = Some(state.detach_due(peak, origin.few()));
+        }
         let error = self.values.error.read_locked();
         let after = self.fire(state, peak, error);
         self.changed(state);
-        (due, after)
+        after
     }
 
     /// Notes a change; under the lock, as the last thing.
@@ -776,20 +795,24 @@ impl Counter {
         origin: ChangedBy,
         irqs: &mut IrqGuard,
         mut one: IrqGuard,
-        due: Due,
+        due: &mut Option<Due>,
         after: AfterUnlock,
     ) {
-        if !due.is_empty() {
+        let mut leaves_others = after.leaves_others;
+        if let Some(due) = due {
             irqs.end();
+            if !due.is_one() {
+                one.end();
+            }
+            leaves_others |= due.leaves_others();
         }
-        if !due.is_one() {
-            one.end();
-        }
-        if due.leaves_others() || after.leaves_others {
+        if leaves_others {
             one.end();
             self.domain.go_on_later(self.state.clone());
         }
-        drop(due);
+        if due.is_some() {
+            *due = None;
+        }
         one.end();
         self.tell(irqs);
         after.finish(self.domain.run_list(), origin);
@@ -805,21 +828,21 @@ impl Counter {
         let _preemption = NoPreemption::begin();
         // Once for the lock, and those that a thread is woken with.
         let one = irqs.or_begin();
-        let (due, after) = {
+        let mut due = None;
+        let after = {
             let mut state = self.state.lock();
             // Relaxed: it is the value that this thread has made, or a later one.
             let now = self.values.success.value.load(ordering::Relaxed);
             self.observe(&mut state, now);
-            let passed = if sum < value {
+            if sum < value {
                 // From what it was before.
-                self.make_up(&mut state, sum.wrapping_sub(value))
+                let passed = self.make_up(&mut state, sum.wrapping_sub(value));
+                passed.and(self.attend(origin, &mut state, now, &mut due))
             } else {
-                AfterUnlock::NOTHING
-            };
-            let (due, after) = self.attend(origin, &mut state, now);
-            (due, passed.and(after))
+                self.attend(origin, &mut state, now, &mut due)
+            }
         };
-        self.finish(origin, irqs, one, due, after);
+        self.finish(origin, irqs, one, &mut due, after);
     }
 
     /// Changes the success value under the lock, which may go down; `change` is given the error value, and returns
@@ -832,7 +855,8 @@ impl Counter {
         change: impl FnOnce(u64, &Atomic<u64>) -> (u64, u64),
     ) {
         let _preemption = NoPreemption::begin();
-        let (due, after) = {
+        let mut due = None;
+        let after = {
             let mut state = self.state.lock();
             let events = self.events();
             let error = self.values.error.read_locked();
@@ -844,9 +868,9 @@ impl Counter {
             state.observed = new;
             self.mark_all(origin, events);
             self.count_events(origin, changes);
-            self.attend(origin, &mut state, old.max(new))
+            self.attend(origin, &mut state, old.max(new), &mut due)
         };
-        self.finish(origin, irqs, IrqGuard::none(), due, after);
+        self.finish(origin, irqs, IrqGuard::none(), &mut due, after);
     }
 
     /// Counts changes by the provider.
@@ -894,7 +918,8 @@ impl Counter {
     /// Changes the error value; `change` returns the new one.
     fn change_error(&self, origin: ChangedBy, change: impl FnOnce(u64) -> u64) {
         let _preemption = NoPreemption::begin();
-        let (due, after) = {
+        let mut due = None;
+        let after = {
             let mut state = self.state.lock();
             let change = |old| {
                 let new = change(old);
@@ -923,14 +948,16 @@ impl Counter {
             let Some((value, error)) = changed else {
                 return;
             };
-            let due = state.detach_all(origin.few());
+            if state.has_due(u64::MAX) {
+                due = Some(state.detach_all(origin.few()));
+            }
             self.observe(&mut state, value);
             let after = self.fire(&mut state, value, error);
             self.changed(&mut state);
-            (due, after)
+            after
         };
         let (irqs, one) = (&mut IrqGuard::none(), IrqGuard::none());
-        self.finish(origin, irqs, one, due, after);
+        self.finish(origin, irqs, one, &mut due, after);
     }
 
     /// Queues an operation, for which `note` finds a slot, and takes out what is due, this one perhaps

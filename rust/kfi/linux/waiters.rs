@@ -300,6 +300,18 @@ impl<T: Unpin> WaitGuard<'_, T> {
         Locked(&mut self.0)
     }
 
+    /// Returns whether [`Self::detach_due`] would take anybody out. To move many places about in which there is nobody
+    /// takes longer than to ask.
+    #[inline]
+    #[allow(dead_code, reason = "not every waker asks before")]
+    pub fn has_due(&self, value: u64) -> bool {
+        let waiters = &self.0.waiters;
+        !waiters.due.is_empty()
+            || waiters
+                .first_threshold()
+                .is_some_and(|first| first <= value)
+    }
+
     /// Lets all threads be due that wait for `value` or less, and takes out the first `few` of those
     /// that are due and yet to be woken.
     pub fn detach_due(&mut self, value: u64, few: usize) -> Due {

@@ -130,16 +130,6 @@ impl DueQueue {
         self.first == NONE && !self.is_in_batch()
     }
 
-    /// Returns whether a single one is due.
-    #[inline]
-    pub(crate) fn is_single<T, C: Clone>(&self, table: &PendingTable<T, C>) -> bool {
-        self.first == self.last
-            && !self.is_in_batch()
-            && table
-                .due(self.first)
-                .is_some_and(|(_, mark)| mark & !BEGINS == 0)
-    }
-
     /// Returns how many batches have left.
     pub(crate) fn left<T, C: Clone>(&self, table: &PendingTable<T, C>) -> u64 {
         let begins = table
@@ -168,19 +158,63 @@ impl DueQueue {
             }
         }
         for Entry { number, .. } in row {
-            let Some((next, noted)) = table.due_mut(number) else {
-                continue;
-            };
-            *next = NONE;
-            *noted = mark;
-            mark = 0;
-            // INVARIANT: The last one leads to it.
-            match table.due_mut(self.last) {
-                Some((next, _)) => *next = number,
-                None => self.first = number,
+            if self.link(table, number, mark) {
+                mark = 0;
             }
-            self.last = number;
         }
+    }
+
+    /// Adds one that has become due alone.
+    #[inline]
+    pub(crate) fn append_single<T, C: Clone>(
+        &mut self,
+        table: &mut PendingTable<T, C>,
+        entry: Entry,
+    ) {
+        self.link(table, entry.number, BEGINS);
+    }
+
+    /// Adds one to the row; returns whether there is such a slot.
+    #[inline]
+    fn link<T, C: Clone>(&mut self, table: &mut PendingTable<T, C>, number: u32, mark: u8) -> bool {
+        let Some((next, noted)) = table.due_mut(number) else {
+            return false;
+        };
+        *next = NONE;
+        *noted = mark;
+        // INVARIANT: The last one leads to it.
+        if self.last == NONE {
+            self.first = number;
+        } else if let Some((next, _)) = table.due_mut(self.last) {
+            *next = number;
+        }
+        self.last = number;
+        true
+    }
+
+    /// Takes out what is due, if it is a single one and `allowed`.
+    #[inline]
+    pub(crate) fn take_single<T, C: Clone>(
+        &mut self,
+        table: &mut PendingTable<T, C>,
+        allowed: impl FnOnce(&T) -> bool,
+    ) -> Option<Removed<T, C>> {
+        if self.first != self.last || self.is_in_batch() {
+            return None;
+        }
+        let mut begins = 0;
+        let removed = table.remove_if(self.first, |mark, value| {
+            begins = mark;
+            // Without blocks.
+            mark & !BEGINS == 0 && allowed(value)
+        })?;
+        if begins & BEGINS != 0 {
+            self.begun = self.begun.wrapping_add(1);
+        }
+        // INVARIANT: There was no other one.
+        self.first = NONE;
+        self.last = NONE;
+        Some(removed)
     }
 
     /// Returns where the next ones are.
@@ -240,7 +274,7 @@ impl DueQueue {
             let (kind, end) = match next {
                 Next::Row => {
                     let number = self.first;
-                    let Some(removed) = table.remove_if(number, &mut allowed) else {
+                    let Some(removed) = table.remove_if(number, |_, value| allowed(value)) else {
                         break;
                     };
                     if let Some(place) = place {
@@ -267,7 +301,7 @@ impl DueQueue {
                 if end.is_some_and(|end| key > end) {
                     break;
                 }
-                let Some(removed) = table.remove_if(number, &mut allowed) else {
+                let Some(removed) = table.remove_if(number, |_, value| allowed(value)) else {
                     return count;
                 };
                 if let Some(place) = place.take() {
@@ -366,6 +400,23 @@ mod tests {
             ));
         }
 
+        /// Lets become due what alone waits for a value of its kind, which is not the last one.
+        fn fire_single(&mut self, kind: usize, value: u64) -> Result {
+            let Self { table, queue, sets } = self;
+            let set = sets.get_mut(kind).ok_or(EINVAL)?;
+            assert!(set.is_due(value));
+            let entry = set.pop_single_due(value).ok_or(EINVAL)?;
+            assert_eq!(entry.key.threshold, value);
+            queue.append_single(table, entry);
+            Ok(())
+        }
+
+        /// Takes what is due if it is alone, unless it is refused.
+        fn take_single(&mut self, allowed: bool) -> Option<u64> {
+            let Self { table, queue, .. } = self;
+            Some(queue.take_single(table, |_| allowed)?.value)
+        }
+
         /// Takes so many at most, none of which is `refused`.
         fn take(&mut self, count: usize, refused: Option<u64>) -> Result<KVec<u64>> {
             let mut places = [const { None }; 64];
@@ -399,7 +450,7 @@ mod tests {
         due.fire([5, 9]);
         due.submit(1, 0)?;
         due.fire([0, 0]);
-        assert!(!due.queue.is_empty() && !due.queue.is_single(&due.table));
+        assert!(!due.queue.is_empty() && due.take_single(true).is_none());
         let mut expected = 0;
         for count in [1, 2, 3, 1, 1] {
             for value in &due.take(count, None)? {
@@ -407,11 +458,26 @@ mod tests {
                 expected += 1;
             }
         }
-        assert!(due.queue.is_single(&due.table));
+        // A single one is left.
+        assert_eq!(due.take_single(false), None);
         assert_eq!(due.queue.left(&due.table), 2);
-        assert_eq!(due.take(5, None)?.first(), Some(&8));
+        assert_eq!(due.take_single(true), Some(8));
         assert_eq!(due.queue.left(&due.table), 3);
         assert!(due.queue.is_empty());
+        assert_eq!(due.take_single(true), None);
+        // Those that become due one by one are batches of their own.
+        for threshold in 1..4 {
+            due.submit(0, threshold)?;
+        }
+        for threshold in 1..3 {
+            due.fire_single(0, threshold)?;
+        }
+        assert!(!due.sets[0].is_due(2) && due.sets[0].pop_single_due(3).is_none());
+        assert_eq!(due.take_single(true), None);
+        assert_eq!(due.take(1, None)?.first(), Some(&9));
+        assert_eq!(due.queue.left(&due.table), 4);
+        assert_eq!(due.take_single(true), Some(10));
+        assert_eq!(due.queue.left(&due.table), 5);
         Ok(())
     }
 

@@ -166,7 +166,7 @@ impl Pending {
     pub(crate) fn run(self, irqs: &mut IrqGuard) {
         match self {
             Self::Add { counter, value, .. } => {
-                Additions::new(counter, value).run(irqs);
+                counter.use_last(|counter| counter.add_completed(value, irqs));
             }
             Self::Set { counter, value, .. } => {
                 counter.use_last(|counter| counter.set_completed(value, irqs));
@@ -368,6 +368,24 @@ impl Triggers {
     #[must_use]
     pub(crate) fn insert(&mut self, kind: PendingKind, entry: Entry) -> bool {
         self.set_mut(kind).insert(entry)
+    }
+
+    /// Returns whether anything is due.
+    #[inline]
+    pub(crate) fn is_due(&self, success: u64, error: u64) -> bool {
+        // The sum saturates (R-CNTR-20).
+        self.triggered.is_due(success) || self.deferred.is_due(success.saturating_add(error))
+    }
+
+    /// Takes out what is due, if that is a single operation and more is pending, as can be seen at once.
+    #[inline]
+    pub(crate) fn pop_single_due(&mut self, success: u64, error: u64) -> Option<Entry> {
+        let sum = success.saturating_add(error);
+        match (self.triggered.is_due(success), self.deferred.is_due(sum)) {
+            (true, false) => self.triggered.pop_single_due(success),
+            (false, true) => self.deferred.pop_single_due(sum),
+            _ => None,
+        }
     }
 
     /// Takes out all that is due and calls `append` with it, if there is anything. If nothing else is

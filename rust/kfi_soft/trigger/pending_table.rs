@@ -499,11 +499,18 @@ impl<T, C: Clone> PendingTable<T, C> {
             .map_or(NONE, |head| *head)
     }
 
+    /// Returns where the first slot of a bucket stands.
+    #[inline]
+    fn head_mut(&mut self, bucket: u32) -> Option<&mut u32> {
+        let bucket = bucket as usize;
+        self.piece_mut(bucket / HEADS)?
+            .heads
+            .get_mut(bucket % HEADS)
+    }
+
     /// Sets the first slot of a bucket.
     fn set_head(&mut self, bucket: u32, number: u32) {
-        let bucket = bucket as usize;
-        let piece = self.piece_mut(bucket / HEADS);
-        if let Some(head) = piece.and_then(|piece| piece.heads.get_mut(bucket % HEADS)) {
+        if let Some(head) = self.head_mut(bucket) {
             *head = number;
         }
     }
@@ -650,24 +657,23 @@ impl<T, C: Clone> PendingTable<T, C> {
     /// Lets a slot be found, before those of the same name.
     fn list(&mut self, number: u32, name: PendingName) {
         let bucket = self.bucket_of(name);
-        let (mut before, leader) = self.leader(bucket, name);
-        let next = match self.slot_mut(leader) {
-            Some(slot) => {
+        let (before, leader) = self.leader(bucket, name);
+        let next = if leader == NONE {
+            let head = self.head_mut(bucket);
+            head.map_or(NONE, |head| core::mem::replace(head, number))
+        } else {
+            self.set_next(bucket, before, number);
+            self.slot_mut(leader).map_or(NONE, |slot| {
                 slot.listing = Listing::Follower;
                 let first = core::mem::replace(&mut slot.near, number);
                 core::mem::replace(&mut slot.next, first)
-            }
-            None => {
-                before = NONE;
-                self.head(bucket)
-            }
+            })
         };
         if let Some(slot) = self.slot_mut(number) {
             slot.listing = Listing::Leader;
             slot.near = leader;
             slot.next = next;
         }
-        self.set_next(bucket, before, number);
     }
 
     /// Lets a slot not be found any more.
@@ -704,6 +710,13 @@ impl<T, C: Clone> PendingTable<T, C> {
                     return;
                 };
                 let bucket = self.bucket_of(self.name_of(number, slot));
+                // Most buckets have one.
+                if near == NONE {
+                    if let Some(head) = self.head_mut(bucket).filter(|head| **head == number) {
+                        *head = next;
+                        return;
+                    }
+                }
                 let (before, _) = self.find_leader(bucket, |other, _| other == number);
                 let mut leader = next;
                 if let Some(older) = self.slot_mut(near) {
@@ -853,20 +866,20 @@ impl<T, C: Clone> PendingTable<T, C> {
 
     /// Frees a slot.
     pub(crate) fn remove(&mut self, number: u32) -> Option<Removed<T, C>> {
-        self.remove_if(number, |_| true)
+        self.remove_if(number, |_, _| true)
     }
 
-    /// Frees a slot, if its operation is `allowed`.
+    /// Frees a slot, if its operation is `allowed`, which is told its mark, too.
     #[inline]
     pub(super) fn remove_if(
         &mut self,
         number: u32,
-        allowed: impl FnOnce(&T) -> bool,
+        allowed: impl FnOnce(u8, &T) -> bool,
     ) -> Option<Removed<T, C>> {
         let free = self.free;
         let piece = self.piece_mut(number as usize / SLOTS)?;
         let slot = piece.slots.get_mut(number as usize % SLOTS)?;
-        if !allowed(slot.value.as_ref()?) {
+        if !allowed(slot.mark, slot.value.as_ref()?) {
             return None;
         }
         let value = slot.value.take()?;

@@ -576,10 +576,15 @@ impl RunList {
         let mut inner = self.inner.lock();
         let Inner { due, table, .. } = &mut *inner;
         due.append(table, trees, row);
-        inner.appended = inner.appended.wrapping_add(1);
-        (!inner.draining).then(|| DrainToken {
-            _preemption: NoPreemption::begin(),
-        })
+        inner.note_append()
+    }
+
+    /// As [`Self::append`], for a single one.
+    pub(crate) fn append_single(&self, entry: Entry) -> Option<DrainToken> {
+        let mut inner = self.inner.lock();
+        let Inner { due, table, .. } = &mut *inner;
+        due.append_single(table, entry);
+        inner.note_append()
     }
 
     /// As [`Self::drain`], for the holder of the token.
@@ -721,6 +726,15 @@ impl RunList {
 }
 
 impl Inner {
+    /// Notes that a batch was appended; returns the token of the drainer if nobody drains.
+    #[inline]
+    fn note_append(&mut self) -> Option<DrainToken> {
+        self.appended = self.appended.wrapping_add(1);
+        (!self.draining).then(|| DrainToken {
+            _preemption: NoPreemption::begin(),
+        })
+    }
+
     /// Notes that all that was taken has run. Returns whether threads wait that have to know.
     fn note_run(&mut self) -> bool {
         let drained = self.due.left(&self.table);
@@ -731,15 +745,7 @@ impl Inner {
     /// Takes a counter operation if nothing else is due.
     fn take_single(&mut self) -> Option<Taken> {
         let Self { due, table, .. } = self;
-        if !due.is_single(table) {
-            return None;
-        }
-        let mut taken = [None];
-        // It is in the row: no block is emptied.
-        let emptied = &mut Emptied::new();
-        due.take(table, &mut taken, emptied, |value| !value.is_transfer());
-        let [taken] = taken;
-        taken
+        due.take_single(table, |value| !value.is_transfer())
     }
 
     /// Takes counter operations up to the first data transfer, as many as there are places for; returns

@@ -45,7 +45,10 @@
 mod batch;
 mod block;
 
-use core::mem;
+use core::mem::{
+    self,
+    ManuallyDrop, //
+};
 use kernel::prelude::*;
 
 use block::{
@@ -94,14 +97,16 @@ const SPARSE: usize = ENTRIES / 4;
 
 /// Empty blocks, to be used, or dropped where no lock is held.
 pub(crate) struct Emptied {
-    /// Linked by `left`.
-    first: Link,
+    /// Linked by `left`. Dropped by hand, as to drop none still is a call: see [`set_link`].
+    first: ManuallyDrop<Link>,
 }
 
 impl Emptied {
     /// None.
     pub(crate) const fn new() -> Self {
-        Self { first: None }
+        Self {
+            first: ManuallyDrop::new(None),
+        }
     }
 
     /// Returns whether there are none.
@@ -135,12 +140,20 @@ impl Emptied {
             self.push(block);
         }
     }
+
+    /// Drops them one by one, as the blocks own each other.
+    #[inline(never)]
+    fn clear(&mut self) {
+        while self.pop().is_some() {}
+    }
 }
 
 impl Drop for Emptied {
+    #[inline]
     fn drop(&mut self) {
-        // One by one, as the blocks own each other.
-        while self.pop().is_some() {}
+        if !self.is_empty() {
+            self.clear();
+        }
     }
 }
 
@@ -150,13 +163,16 @@ impl Drop for Emptied {
 ///
 /// Keys to the left of a block are smaller, or became due before; priorities below it are not higher.
 pub(crate) struct Tree {
-    root: Link,
+    /// Dropped by hand: see [`Emptied`].
+    root: ManuallyDrop<Link>,
 }
 
 impl Tree {
     /// No blocks.
     pub(crate) const fn new() -> Self {
-        Self { root: None }
+        Self {
+            root: ManuallyDrop::new(None),
+        }
     }
 
     /// Returns whether there are none.
@@ -177,9 +193,12 @@ impl Tree {
 }
 
 impl Drop for Tree {
+    #[inline]
     fn drop(&mut self) {
-        // One by one, as the blocks own each other.
-        drop(self.take());
+        if !self.is_empty() {
+            // One by one, as the blocks own each other.
+            drop(self.take());
+        }
     }
 }
 
@@ -473,6 +492,21 @@ impl ThresholdSet {
         Some(removed)
     }
 
+    /// Takes out the first entry if the next one is in the same block and waits for more than `value`; the first one
+    /// waits for no more.
+    #[inline]
+    pub(crate) fn pop_single_due(&mut self, value: u64) -> Option<Entry> {
+        let entries = first_block(&mut self.last)?;
+        let next = entries.second_threshold()?;
+        if next <= value {
+            return None;
+        }
+        let entry = entries.pop();
+        // INVARIANT: The next one is the first now.
+        self.first = Some(next);
+        entry
+    }
+
     /// Cuts off the blocks of which everything waits for `value` or less. The last block of which
     /// anything does is not among them: it is returned beside them, or stays if it is to be divided.
     fn cut(&mut self, value: u64) -> (Tree, Option<KBox<Block>>) {
@@ -500,7 +534,7 @@ impl ThresholdSet {
         if let Some(last) = &mut others {
             last.entries.is_last = true;
         }
-        tree.root = hang(others);
+        set_link(&mut tree.root, hang(others));
         if block.entries.last().is_some_and(|last| last.key > bound) {
             // A part of it.
             self.insert_block(block);

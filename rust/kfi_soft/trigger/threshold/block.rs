@@ -4,10 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use core::{
-    cmp::Ordering,
-    mem, //
-};
+use core::mem;
 use kernel::{
     alloc::Flags,
     prelude::*, //
@@ -177,6 +174,16 @@ impl Entries {
         Some(self.first()?.key.threshold)
     }
 
+    /// Returns the threshold of the second entry.
+    #[inline]
+    pub(super) fn second_threshold(&self) -> Option<u64> {
+        let second = self.begin.wrapping_add(1);
+        if second >= self.end {
+            return None;
+        }
+        self.thresholds.get(usize::from(second)).copied()
+    }
+
     /// Returns the numbers of the entries.
     pub(super) fn numbers(&self) -> &[u32] {
         let (begin, end) = (usize::from(self.begin), usize::from(self.end));
@@ -191,14 +198,11 @@ impl Entries {
         let Some(threshold) = self.thresholds.get(begin) else {
             return false;
         };
-        match threshold.cmp(&key.threshold) {
-            Ordering::Less => false,
-            Ordering::Greater => true,
-            Ordering::Equal => self
-                .sequences
-                .get(begin)
-                .is_some_and(|sequence| *sequence > key.sequence),
+        if *threshold != key.threshold {
+            return *threshold > key.threshold;
         }
+        let sequence = self.sequences.get(begin);
+        sequence.is_some_and(|sequence| *sequence > key.sequence)
     }
 
     /// Returns whether the first entry is at a key.
