@@ -6,10 +6,19 @@
 //! takes two system calls of the host. A lock that is taken while they are already disabled only
 //! counts.
 
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
 use kernel::{
     interrupt::{
         local_interrupt_disable,
         LocalInterruptDisabled, //
+    },
+    sync::{
+        SpinLockGuard,
+        SpinLockIrq,
+        SpinLockIrqGuard, //
     },
     types::NotThreadSafe, //
 };
@@ -61,6 +70,47 @@ impl IrqGuard {
     #[inline]
     pub fn end(&mut self) {
         drop(self.0.take());
+    }
+
+    /// Takes a lock, for which interrupts are not disabled once more if this has.
+    #[inline]
+    #[allow(dead_code, reason = "not every user of guards takes locks so")]
+    pub fn lock<'a, T>(&'a self, lock: &'a SpinLockIrq<T>) -> IrqLockGuard<'a, T> {
+        match &self.0 {
+            Some(disabled) => IrqLockGuard::Within(lock.lock_with(disabled)),
+            None => IrqLockGuard::Alone(lock.lock()),
+        }
+    }
+}
+
+/// A lock that is held.
+#[must_use = "the lock is released when this is dropped"]
+pub enum IrqLockGuard<'a, T> {
+    /// Interrupts have been disabled before, and stay so.
+    Within(SpinLockGuard<'a, T>),
+    /// It keeps them disabled.
+    Alone(SpinLockIrqGuard<'a, T>),
+}
+
+impl<T> Deref for IrqLockGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self {
+            Self::Within(guard) => guard,
+            Self::Alone(guard) => guard,
+        }
+    }
+}
+
+impl<T: Unpin> DerefMut for IrqLockGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        match self {
+            Self::Within(guard) => guard,
+            Self::Alone(guard) => guard,
+        }
     }
 }
 

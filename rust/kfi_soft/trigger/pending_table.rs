@@ -50,6 +50,11 @@ const NONE: u32 = u32::MAX;
 /// Slots in a piece: as many as fill a page.
 const SLOTS: usize = 56;
 
+/// Numbers of a piece, some of which no slot has: as a power of two, by which dividing is quick.
+const NUMBERS: usize = 64;
+
+kernel::static_assert!(SLOTS <= NUMBERS && i32::MAX as usize / SLOTS < NONE as usize / NUMBERS);
+
 /// Buckets in a piece.
 const HEADS: usize = 128;
 
@@ -427,29 +432,29 @@ impl<T, C: Clone> PendingTable<T, C> {
     /// Returns a slot.
     fn slot(&self, number: u32) -> Option<&PendingSlot<T, C>> {
         let number = number as usize;
-        self.piece(number / SLOTS)?.slots.get(number % SLOTS)
+        self.piece(number / NUMBERS)?.slots.get(number % NUMBERS)
     }
 
     /// Returns a slot.
     fn slot_mut(&mut self, number: u32) -> Option<&mut PendingSlot<T, C>> {
         let number = number as usize;
-        self.piece_mut(number / SLOTS)?
+        self.piece_mut(number / NUMBERS)?
             .slots
-            .get_mut(number % SLOTS)
+            .get_mut(number % NUMBERS)
     }
 
     /// Returns the endpoint of a slot.
     fn owner_link(&self, number: u32) -> Option<&OwnerLink> {
         let number = number as usize;
-        let owners = self.piece(number / SLOTS)?.owners.as_ref()?;
-        owners.get(number % SLOTS)
+        let owners = self.piece(number / NUMBERS)?.owners.as_ref()?;
+        owners.get(number % NUMBERS)
     }
 
     /// Returns the endpoint of a slot.
     fn owner_link_mut(&mut self, number: u32) -> Option<&mut OwnerLink> {
         let number = number as usize;
-        let owners = self.piece_mut(number / SLOTS)?.owners.as_mut()?;
-        owners.get_mut(number % SLOTS)
+        let owners = self.piece_mut(number / NUMBERS)?.owners.as_mut()?;
+        owners.get_mut(number % NUMBERS)
     }
 
     /// Returns what a slot is found by.
@@ -520,8 +525,8 @@ impl<T, C: Clone> PendingTable<T, C> {
         self.bucket(name, (self.pieces * HEADS).max(1))
     }
 
-    /// Returns the bucket of a name, were there that many buckets.
-    fn bucket(&self, name: PendingName, buckets: usize) -> u32 {
+    /// Returns a number of a name, the low bits of which say in which bucket it is.
+    fn hash(&self, name: PendingName) -> u64 {
         // Ids that are close to each other, as are pointers into an array, are in buckets that are
         // close to each other and come one after the other through the caches; but where those
         // begin is a secret, and different for each endpoint. Not many can be meant for one bucket:
@@ -532,9 +537,13 @@ impl<T, C: Clone> PendingTable<T, C> {
         // Twice, so that all of it has a part in the low bits.
         let base = range.wrapping_mul(self.secret);
         let base = (base ^ (base >> 32)).wrapping_mul(self.secret) >> 32;
-        let hash = base
-            .wrapping_add((id >> 6) & 0x3ff)
-            .wrapping_add((id & 0x3f) << 10);
+        base.wrapping_add((id >> 6) & 0x3ff)
+            .wrapping_add((id & 0x3f) << 10)
+    }
+
+    /// Returns the bucket of a name, were there that many buckets.
+    fn bucket(&self, name: PendingName, buckets: usize) -> u32 {
+        let hash = self.hash(name);
         let mask = buckets.next_power_of_two() as u64 - 1;
         let bucket = hash & mask;
         // The upper half is not there yet.
@@ -585,28 +594,38 @@ impl<T, C: Clone> PendingTable<T, C> {
             drop(error);
             return Some(chunk);
         }
-        self.free = self.pieces as u32;
+        let piece = self.pieces;
+        self.free = piece as u32;
         self.pieces += 1;
-        let end = self.pieces * HEADS;
-        for bucket in end - HEADS..end {
-            self.split_bucket(bucket);
-        }
+        self.split_buckets(piece);
         Some(chunk)
     }
 
-    /// Moves into a new bucket, the last one, what belongs there.
-    fn split_bucket(&mut self, bucket: usize) {
-        if bucket == 0 {
+    /// Moves into the buckets of a piece, the last one, what belongs there.
+    fn split_buckets(&mut self, piece: usize) {
+        // The first one has nothing to take from. Of any other each bucket takes from the one whose number lacks the
+        // highest bit, and so all of them from those of one piece.
+        let Some(mask) = ((piece + 1).next_power_of_two() >> 1).checked_sub(1) else {
             return;
+        };
+        let from = (piece & mask) * HEADS;
+        for bucket in 0..HEADS {
+            let from = (from + bucket) as u32;
+            if self.head(from) != NONE {
+                self.split_bucket(from, (piece * HEADS + bucket) as u32);
+            }
         }
-        let from = bucket & (((bucket + 1).next_power_of_two() - 1) >> 1);
-        let (from, bucket) = (from as u32, bucket as u32);
+    }
+
+    /// Moves from a bucket into a new one what belongs there. One bit is set in the number of that alone.
+    fn split_bucket(&mut self, from: u32, bucket: u32) {
+        let bit = u64::from(bucket ^ from);
         let mut before = NONE;
         let mut next = self.head(from);
         while let Some(slot) = self.slot(next) {
             let (number, name) = (next, self.name_of(next, slot));
             next = slot.next;
-            if self.bucket(name, bucket as usize + 1) == bucket {
+            if self.hash(name) & bit != 0 {
                 self.set_next(from, before, next);
                 let head = self.head(bucket);
                 if let Some(slot) = self.slot_mut(number) {
@@ -630,6 +649,7 @@ impl<T, C: Clone> PendingTable<T, C> {
 
     /// Returns the first leader in a bucket of which something is true, if there is one, and the one
     /// before it.
+    #[inline]
     fn find_leader(
         &self,
         bucket: u32,
@@ -842,7 +862,7 @@ impl<T, C: Clone> PendingTable<T, C> {
         } else if is_owned {
             return Ok(None);
         }
-        let number = (free * SLOTS + place) as u32;
+        let number = (free * NUMBERS + place) as u32;
         piece.free &= piece.free.wrapping_sub(1);
         let next = (piece.free == 0).then_some(piece.next);
         slot.id = entered.id;
@@ -877,8 +897,8 @@ impl<T, C: Clone> PendingTable<T, C> {
         allowed: impl FnOnce(u8, &T) -> bool,
     ) -> Option<Removed<T, C>> {
         let free = self.free;
-        let piece = self.piece_mut(number as usize / SLOTS)?;
-        let slot = piece.slots.get_mut(number as usize % SLOTS)?;
+        let piece = self.piece_mut(number as usize / NUMBERS)?;
+        let slot = piece.slots.get_mut(number as usize % NUMBERS)?;
         if !allowed(slot.mark, slot.value.as_ref()?) {
             return None;
         }
@@ -892,9 +912,9 @@ impl<T, C: Clone> PendingTable<T, C> {
         if was_full {
             piece.next = free;
         }
-        piece.free |= 1 << (number as usize % SLOTS);
+        piece.free |= 1 << (number as usize % NUMBERS);
         if was_full {
-            self.free = number / SLOTS as u32;
+            self.free = number / NUMBERS as u32;
         }
         self.used = self.used.wrapping_sub(1);
         let others = listed.has_others();
@@ -957,8 +977,8 @@ impl<T, C: Clone> PendingTable<T, C> {
     /// Looks for deferred work from a number on, as far as that is done with a lock held. Returns
     /// where to go on, `None` at the end, and what was found.
     pub(crate) fn next_deferred(&self, begin: usize) -> (Option<usize>, Option<FoundWork<C>>) {
-        let mut piece = begin / SLOTS;
-        let mut first = begin % SLOTS;
+        let mut piece = begin / NUMBERS;
+        let mut first = begin % NUMBERS;
         for _ in 0..STEP {
             let Some(Piece { slots, free, .. }) = self.piece(piece) else {
                 return (None, None);
@@ -970,7 +990,7 @@ impl<T, C: Clone> PendingTable<T, C> {
                     slot.counter.is_some() && slot.kind == PendingKind::Deferred
                 };
                 if let Some(at) = rest.position(is_deferred) {
-                    let number = piece * SLOTS + first + at;
+                    let number = piece * NUMBERS + first + at;
                     return (Some(number + 1), self.found(number as u32));
                 }
             }
@@ -980,7 +1000,7 @@ impl<T, C: Clone> PendingTable<T, C> {
                 break;
             }
         }
-        (Some(piece * SLOTS), None)
+        (Some(piece * NUMBERS), None)
     }
 }
 

@@ -61,8 +61,7 @@ use kernel::{
         new_spinlock_irq,
         Arc,
         Mutex,
-        SpinLockIrq,
-        SpinLockIrqGuard, //
+        SpinLockIrq, //
     }, //
 };
 
@@ -278,13 +277,7 @@ impl RunList {
         let mut pending = Some(pending);
         let mut blocks = Emptied::new();
         loop {
-            let note = || self.inner.lock().table.insert(&entered, &mut pending);
-            let (after, enqueued) = Counter::enqueue(counter, kind, &mut blocks, note);
-            if let Enqueued::Pending(key) = &enqueued {
-                abi_trace::submit(counter.id(), *key, kind);
-            }
-            after.finish(self, ChangedBy::Application);
-            match enqueued {
+            match self.try_submit(counter, &entered, &mut pending, &mut blocks) {
                 Enqueued::Pending(_) => return Ok(()),
                 Enqueued::Refused(error) => return Err(error),
                 Enqueued::NoBlock(wanted) => {
@@ -305,6 +298,25 @@ impl RunList {
                 }
             }
         }
+    }
+
+    /// As [`Self::submit`], with the memory that there is and `blocks`. Takes the operation if it succeeds.
+    // Apart from the loop, before which the compiler would do all that is the same each time.
+    #[inline(never)]
+    fn try_submit(
+        self: &Arc<Self>,
+        counter: &Fid<Counter>,
+        entered: &Entered<'_, CounterRef>,
+        pending: &mut Option<Pending>,
+        blocks: &mut Emptied,
+    ) -> Enqueued {
+        let note = || self.inner.lock().table.insert(entered, pending);
+        let (after, enqueued) = Counter::enqueue(counter, entered.kind, blocks, note);
+        if let Enqueued::Pending(key) = &enqueued {
+            abi_trace::submit(counter.id(), *key, entered.kind);
+        }
+        after.finish(self, ChangedBy::Application);
+        enqueued
     }
 
     /// Frees what the table of a closed domain occupies; may sleep, as freeing much memory does.
@@ -418,9 +430,9 @@ impl RunList {
         loop {
             // Once for all locks.
             let interrupts = IrqGuard::begin();
-            let found = self.inner.lock().table.find(name)?;
+            let found = interrupts.lock(&self.inner).table.find(name)?;
             let was_pending = found.counter.remove(PendingKind::Deferred, found.key);
-            let mut inner = self.inner.lock();
+            let mut inner = interrupts.lock(&self.inner);
             let removed = if was_pending {
                 inner.table.remove(found.slot)
             } else {
@@ -626,7 +638,7 @@ impl RunList {
         loop {
             // Once for the lock here and those of the counters that are changed.
             let mut interrupts = IrqGuard::begin();
-            let mut inner = self.inner.lock();
+            let mut inner = interrupts.lock(&self.inner);
             if begins {
                 if inner.draining || inner.due.is_empty() {
                     return Progress::Done;
@@ -655,11 +667,12 @@ impl RunList {
                 continue;
             }
             // Most often there is one.
-            let Some(taken) = inner.take_single() else {
-                self.run_many(inner, interrupts, budget);
+            let taken = inner.take_single();
+            drop(inner);
+            let Some(taken) = taken else {
+                self.run_many(interrupts, budget);
                 continue;
             };
-            drop(inner);
             abi_trace::fire(taken.counter.id(), taken.key);
             budget.spend(1);
             let Taken { value, counter, .. } = taken;
@@ -673,12 +686,8 @@ impl RunList {
     /// Runs some of what is due.
     // Apart from what runs a single one, which does not need as much of the stack.
     #[inline(never)]
-    fn run_many(
-        &self,
-        mut inner: SpinLockIrqGuard<'_, Inner>,
-        mut interrupts: IrqGuard,
-        budget: &mut DrainBudget,
-    ) {
+    fn run_many(&self, mut interrupts: IrqGuard, budget: &mut DrainBudget) {
+        let mut inner = interrupts.lock(&self.inner);
         let mut taken = [const { None }; TAKEN];
         let mut emptied = Emptied::new();
         let places = taken.iter_mut().take(budget.operations() as usize);
