@@ -15,6 +15,10 @@ use kernel::{
         RBTreeNodeReservation, //
     },
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         lock::mutex::MutexGuard,
         new_mutex,
         new_spinlock_irq,
@@ -48,7 +52,14 @@ impl BookAddress for NonZeroU64 {
     }
 }
 
+/// No index.
+const NONE: u32 = u32::MAX;
+
 /// Addresses, found by index without a lock, and indices, found by address.
+///
+/// # Invariants
+///
+/// `found` is [`NONE`], or the first index in `indices` of an address. It is written under the lock of these.
 #[pin_data]
 pub struct AddressBook<A: BookAddress> {
     /// Taken to insert or remove, outside of `indices`.
@@ -56,6 +67,8 @@ pub struct AddressBook<A: BookAddress> {
     free: Mutex<Free>,
     /// The addresses by index.
     table: AddressTable<A>,
+    /// The index that was found last: as a rule the next message is from the same address.
+    found: Atomic<u32>,
     /// The indices by address, those of one address in order.
     #[pin]
     indices: SpinLockIrq<RBTree<(A, u32), ()>>,
@@ -68,6 +81,8 @@ impl<A: BookAddress> AddressBook<A> {
         Ok(pin_init!(Self {
             free <- new_mutex!(Free::new(), "kfi::AddressBook::free"),
             table,
+            // INVARIANT: Nothing was found.
+            found: Atomic::new(NONE),
             indices <- new_spinlock_irq!(RBTree::new(), "kfi::AddressBook::indices"),
         }))
     }
@@ -79,10 +94,23 @@ impl<A: BookAddress> AddressBook<A> {
 
     /// Returns the first index of an address. From any context.
     pub fn find(&self, address: A) -> Option<u32> {
+        // Relaxed: it was the first one of its address when it was read, and whoever has seen a change come to its end
+        // reads what was written in the course of that, or later. Whether it is that of this address is said by the
+        // entry alone.
+        let last = self.found.load(ordering::Relaxed);
+        if last != NONE && self.table.get(last) == Some(address) {
+            return Some(last);
+        }
         let indices = self.indices.lock();
         let cursor = indices.cursor_lower_bound(&(address, 0))?;
         let (found, index) = *cursor.current().0;
-        (found == address).then_some(index)
+        if found != address {
+            return None;
+        }
+        // INVARIANT: It is the first one.
+        // Relaxed: see above.
+        self.found.store(index, ordering::Relaxed);
+        Some(index)
     }
 
     /// Begins a change: other changes wait until it is dropped. [`Self::get`] and [`Self::find`] do
@@ -107,7 +135,13 @@ impl<A: BookAddress> Change<'_, A> {
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let index = self.book.table.insert(&mut self.free, address)?;
         let node = node.into_node((address, index), ());
-        let old = self.book.indices.lock().insert(node);
+        let old = {
+            let mut indices = self.book.indices.lock();
+            // INVARIANT: Another one of that address may be the first from here on.
+            // Relaxed: see `AddressBook::find`.
+            self.book.found.store(NONE, ordering::Relaxed);
+            indices.insert(node)
+        };
         // An index is there once.
         drop(old);
         Ok(index)
@@ -116,7 +150,13 @@ impl<A: BookAddress> Change<'_, A> {
     /// Removes the address at an index, if there is one.
     pub fn remove(&mut self, index: u32) {
         if let Some(address) = self.book.table.remove(&mut self.free, index) {
-            let node = self.book.indices.lock().remove_node(&(address, index));
+            let node = {
+                let mut indices = self.book.indices.lock();
+                // INVARIANT: It may have been the first one of its address.
+                // Relaxed: see `AddressBook::find`.
+                self.book.found.store(NONE, ordering::Relaxed);
+                indices.remove_node(&(address, index))
+            };
             // Outside of the lock.
             drop(node);
         }
@@ -181,6 +221,34 @@ mod tests {
         book.change().remove(2);
         book.change().remove(4);
         assert_eq!(book.find(Small(7)), None);
+        Ok(())
+    }
+
+    /// What was found last is found again as long as it is the first one.
+    #[test]
+    fn the_first_index_is_found_again() -> Result {
+        let book = book(&[7, 9, 7])?;
+        let find = |address, index| {
+            for _ in 0..2 {
+                assert_eq!(book.find(Small(address)), index);
+            }
+        };
+        find(7, Some(0));
+        find(9, Some(1));
+        find(8, None);
+        find(7, Some(0));
+        book.change().remove(0);
+        find(7, Some(2));
+        // At the lowest index that is free.
+        assert_eq!(book.change().insert(Small(7)), Ok(0));
+        find(7, Some(0));
+        book.change().remove(0);
+        book.change().remove(2);
+        find(7, None);
+        // Of another address.
+        assert_eq!(book.change().insert(Small(8)), Ok(2));
+        find(7, None);
+        find(8, Some(2));
         Ok(())
     }
 

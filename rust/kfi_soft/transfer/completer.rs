@@ -240,7 +240,7 @@ impl Completer {
             }
         };
         if let Some(counts) = counts {
-            self.count(event, manner, counts, failure.is_some());
+            self.count(event, &manner, counts, failure.is_some());
         }
     }
 
@@ -316,7 +316,7 @@ impl Completer {
         let Some(counts) = counts else {
             return false;
         };
-        self.count(CountedEvent::Receive, manner, counts, true);
+        self.count(CountedEvent::Receive, &manner, counts, true);
         true
     }
 
@@ -327,7 +327,7 @@ impl Completer {
 
     /// Counts the end of an operation.
     #[inline]
-    fn count(&self, event: CountedEvent, manner: Manner, counts: Counts, failed: bool) {
+    fn count(&self, event: CountedEvent, manner: &Manner, counts: Counts, failed: bool) {
         // As a rule of messages.
         if manner.notify.is_none() && self.counter(event).is_none() {
             return;
@@ -336,7 +336,8 @@ impl Completer {
     }
 
     /// As [`Self::count`], if there is a counter.
-    fn count_now(&self, event: CountedEvent, manner: Manner, counts: Counts, failed: bool) {
+    #[inline(never)]
+    fn count_now(&self, event: CountedEvent, manner: &Manner, counts: Counts, failed: bool) {
         let counter = self.counter(event).filter(|_| manner.counted);
         if let Some(counter) = counter {
             // The completion counter of deferred work counts once (R-DWQ-11).
