@@ -14,6 +14,7 @@
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/swiotlb.h>
 #include <linux/task_work.h>

@@ -446,7 +446,7 @@ impl Drop for Held {
                 let is_over = || holdings.has_ended() || deadline.has_passed();
                 if is_last && !is_over() {
                     let moment = Timeout::Millis(EXIT_MOMENT_MS).deadline();
-                    holdings.wait_for_a_while(moment);
+                    holdings.wait_for_a_while(moment.earlier(deadline));
                 }
                 is_over()
             });

@@ -53,6 +53,15 @@ impl Deadline {
         self.0
     }
 
+    /// Returns this one or another one, whichever comes first.
+    #[allow(dead_code, reason = "not every module has two")]
+    pub fn earlier(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            (Some(one), Some(other)) => Self(Some(one.min(other))),
+            (one, other) => Self(one.or(other)),
+        }
+    }
+
     /// Returns whether it has come.
     #[allow(dead_code, reason = "not every module asks")]
     pub fn has_passed(self) -> bool {
@@ -80,6 +89,22 @@ mod tests {
         assert_eq!(Timeout::from_raw(c_int::MIN), Timeout::Infinite);
         assert_eq!(Timeout::from_raw(0), Timeout::Millis(0));
         assert_eq!(Timeout::from_raw(c_int::MAX), Timeout::Millis(2147483647));
+    }
+
+    #[test]
+    fn the_earlier_one_comes_first() {
+        let [one, other, never] = [Some(1), Some(2), None].map(Deadline);
+        for (pair, earlier) in [
+            ((one, other), one),
+            ((other, one), one),
+            ((one, never), one),
+            ((never, other), other),
+            ((never, never), never),
+        ] {
+            assert_eq!(pair.0.earlier(pair.1).as_nanos(), earlier.as_nanos());
+        }
+        assert!(one.has_passed() && !never.has_passed());
+        assert!(!Timeout::Millis(u32::MAX).deadline().has_passed());
     }
 
     #[test]
