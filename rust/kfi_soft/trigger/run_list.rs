@@ -61,7 +61,8 @@ use kernel::{
         new_spinlock_irq,
         Arc,
         Mutex,
-        SpinLockIrq, //
+        SpinLockIrq,
+        SpinLockIrqGuard, //
     }, //
 };
 
@@ -638,7 +639,7 @@ impl RunList {
         loop {
             // Once for the lock here and those of the counters that are changed.
             let mut interrupts = IrqGuard::begin();
-            let mut inner = interrupts.lock(&self.inner);
+            let mut inner = self.inner.lock();
             if begins {
                 if inner.draining || inner.due.is_empty() {
                     return Progress::Done;
@@ -667,12 +668,11 @@ impl RunList {
                 continue;
             }
             // Most often there is one.
-            let taken = inner.take_single();
-            drop(inner);
-            let Some(taken) = taken else {
-                self.run_many(interrupts, budget);
+            let Some(taken) = inner.take_single() else {
+                self.run_many(inner, interrupts, budget);
                 continue;
             };
+            drop(inner);
             abi_trace::fire(taken.counter.id(), taken.key);
             budget.spend(1);
             let Taken { value, counter, .. } = taken;
@@ -686,8 +686,12 @@ impl RunList {
     /// Runs some of what is due.
     // Apart from what runs a single one, which does not need as much of the stack.
     #[inline(never)]
-    fn run_many(&self, mut interrupts: IrqGuard, budget: &mut DrainBudget) {
-        let mut inner = interrupts.lock(&self.inner);
+    fn run_many(
+        &self,
+        mut inner: SpinLockIrqGuard<'_, Inner>,
+        mut interrupts: IrqGuard,
+        budget: &mut DrainBudget,
+    ) {
         let mut taken = [const { None }; TAKEN];
         let mut emptied = Emptied::new();
         let places = taken.iter_mut().take(budget.operations() as usize);
