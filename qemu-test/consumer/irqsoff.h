@@ -23,6 +23,7 @@
  * @contexts: as many conditions of triggered operations
  * @poll: a poll set
  * @regions: as many memory regions
+ * @ranges: what one call names of them
  * @listeners: entries of a wait queue
  * @listening: how many they are
  * @queue: that wait queue
@@ -45,6 +46,7 @@ struct rig {
 	struct kfi_triggered_context *contexts;
 	struct kfid_poll *poll;
 	struct kfid_mr **regions;
+	struct kfi_rma_iov *ranges;
 	struct wait_queue_entry *listeners;
 	unsigned int listening;
 	struct wait_queue_head *queue;

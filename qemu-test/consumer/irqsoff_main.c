@@ -70,6 +70,7 @@ static void free_all(struct rig *r)
 	kvfree(r->jobs);
 	kvfree(r->listeners);
 	kvfree(r->regions);
+	kvfree(r->ranges);
 	kvfree(r->members);
 	kvfree(r->works);
 	kvfree(r->contexts);

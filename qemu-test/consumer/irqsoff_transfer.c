@@ -498,6 +498,76 @@ static bool regions(struct rig *r)
 	return true;
 }
 
+/* As many as one call may name. */
+#define RANGES 256U
+/* Operations that each of them makes due. */
+#define WORKS 16U
+
+/* Of the end of which the counters are; each makes a few operations due. */
+static bool counted_regions(struct rig *r)
+{
+	unsigned int count = min(r->size, RANGES), i, j;
+	struct kfi_deferred_work work = {
+		.threshold = 1,
+		.op_type = KFI_OP_CNTR_ADD,
+		.op.cntr = &r->op,
+	};
+
+	r->regions = kvcalloc(r->size, sizeof(*r->regions), GFP_KERNEL);
+	r->members = kvcalloc(r->size, sizeof(*r->members), GFP_KERNEL);
+	if (!expect_true(r->t, r->regions && r->members) || !open_pair(r))
+		return false;
+	r->trigger = open_cntr(r->t, KFI_WAIT_UNSPEC);
+	r->target = open_cntr(r->t, KFI_WAIT_UNSPEC);
+	if (!r->trigger || !r->target)
+		return false;
+	r->op = (struct kfi_op_cntr) { .cntr = r->target, .value = 1 };
+	for (i = 0; i < count; i++) {
+		r->regions[i] = region_open(r->t, &r->a, r->to, BYTES, KFI_REMOTE_WRITE, i);
+		r->members[i] = open_cntr(r->t, KFI_WAIT_UNSPEC);
+		if (!r->regions[i] || !r->members[i] ||
+		    !expect(r->t, kfi_mr_bind(r->regions[i], &r->members[i]->fid,
+					      KFI_REMOTE_WRITE), 0))
+			return false;
+		work.triggering_cntr = r->members[i];
+		for (j = 0; j < WORKS; j++) {
+			if (!expect(r->t, kfi_control(&r->t->domain->fid, KFI_QUEUE_WORK, &work),
+				    0))
+				return false;
+		}
+	}
+	r->ranges = kvcalloc(count, sizeof(*r->ranges), GFP_KERNEL);
+	if (!expect_true(r->t, r->ranges))
+		return false;
+	for (i = 0; i < count; i++)
+		r->ranges[i] = (struct kfi_rma_iov) { .len = 8, .key = i };
+	return true;
+}
+
+static long write_to_all(void *rig)
+{
+	struct rig *r = rig;
+	unsigned int count = min(r->size, RANGES);
+	struct kvec iov = { r->from, 8 * count };
+	struct kfi_msg_rma msg = {
+		.type = KFI_KVEC,
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = r->b.peer,
+		.rma_iov = r->ranges,
+		.rma_iov_count = count,
+		.context = CONTEXT(0),
+	};
+
+	return kfi_writemsg(r->b.ep, &msg, 0);
+}
+
+static void all_counted(struct rig *r)
+{
+	expect_count(r->t, r->b.cntr[COUNT_WRITE], 1, 0);
+	expect_count(r->t, r->target, WORKS * min(r->size, RANGES), 0);
+}
+
 static long change_elements(void *rig)
 {
 	struct rig *r = rig;
@@ -593,6 +663,8 @@ const struct load transfer_loads[] = {
 	{ "write-bytes", true, region, write_bytes, written },
 	{ "write-bytes-thread", false, region, write_bytes, written },
 	{ "write-among-regions", true, regions, write_last, written },
+	{ "write-to-regions", true, counted_regions, write_to_all, all_counted },
+	{ "write-to-regions-thread", false, counted_regions, write_to_all, all_counted },
 	{ "cancel-fenced", false, fenced, cancel_message },
 	{ "close-sender-fenced", false, fenced, close_sender },
 	{ "fence-ends", true, fenced, post_receive, all_written },

@@ -92,11 +92,11 @@ impl<A: BookAddress> AddressBook<A> {
         self.table.get(index)
     }
 
-    /// Returns the first index of an address. From any context.
+    /// Returns the first index of an address; any that it has, or has had, while that changes. From any context.
     pub fn find(&self, address: A) -> Option<u32> {
-        // Relaxed: it was the first one of its address when it was read, and whoever has seen a change come to its end
-        // reads what was written in the course of that, or later. Whether it is that of this address is said by the
-        // entry alone.
+        // Relaxed: it was the first one of an address when it was read, and a thread that has seen a change come to its
+        // end reads what was written in the course of that, or later. Whether it is one of this address is said by the
+        // entry alone; the first one, too, unless the index went from one address to another in between.
         let last = self.found.load(ordering::Relaxed);
         if last != NONE && self.table.get(last) == Some(address) {
             return Some(last);

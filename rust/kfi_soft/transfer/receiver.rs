@@ -655,7 +655,8 @@ impl Receiver {
     /// Returns whether what an initiator asks for is done in the context of whoever comes to it.
     fn does_at_once(&self, origin: &Origin) -> bool {
         // Pieces are copied one after the other.
-        let small = transfer::is_inline(origin.request()) || origin.distant().is_some();
+        let small =
+            transfer::is_inline(origin.request(), origin.remote()) || origin.distant().is_some();
         small && self.is_near(origin)
     }
 
@@ -1181,10 +1182,8 @@ impl Receiver {
             let start = region.check(region.len(), range, access, request.auth_key)?;
             done = done.wrapping_add(act(&region, start, range.len)?);
             let next = at.wrapping_add(1);
-            if remote.ranges_from(next).any(|other| other.key == range.key) {
-                continue;
-            }
-            let counts = region.counts();
+            let is_named_again = || remote.ranges_from(next).any(|other| other.key == range.key);
+            let counts = region.counts() && !is_named_again();
             if next == remote.count() || counts {
                 // Triggers may run.
                 irqs.end();
@@ -1455,7 +1454,7 @@ impl Destination for Receiver {
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
     ) -> Option<Response> {
-        if !transfer::is_inline(request) {
+        if !transfer::is_inline(request, remote) {
             return None;
         }
         let Some(receiver) = Receiver::enter(this) else {
