@@ -1941,7 +1941,7 @@ fn unread_answers_of_connections_before(env: &Env) -> Outcome {
     }
     until(|| Ok(unread_sockets(ESTABLISHED) == 1))?;
     for state in [FIN_WAIT, LAST_ACK] {
-        check_eq!(unread_sockets(state), 0);
+        check_eq!(unread_sockets(state), 0, "{state}");
     }
     for id in 1..=COUNT {
         let (answered, response) = peer.response()?;
