@@ -3464,6 +3464,22 @@ fn to_bring_a_byte_is_not_to_go_on() {
     }
 }
 
+/// An initiator that lets nothing be sent does not go on with what starts meanwhile, for which it is not asked.
+#[test]
+fn a_start_needs_no_room() {
+    let mut world = World::new(29);
+    for _ in 0..2 {
+        world.post_one(What::Long, 2 * PIECE);
+    }
+    world.settle();
+    let open = std::mem::take(&mut world.model.open);
+    world.model.started.extend(open);
+    assert!(!world.target.is_moving());
+    world.target.collect(&mut world.model);
+    assert!(world.target.is_moving());
+    assert_eq!(looks(&mut world, |_, _| ()), Some(2 * LOOKS));
+}
+
 /// An initiator that brings as much as it likes, but nothing of one request, does not go on; but 4 MiB may have
 /// been on their way before.
 #[test]

@@ -1406,7 +1406,7 @@ where
     }
 
     /// Notes the requests that have started.
-    fn collect(&mut self, target: &mut T) {
+    pub(crate) fn collect(&mut self, target: &mut T) {
         while let Some((id, len, fetched, start)) = target.started() {
             let Some(Some(Slot::Open(open, place @ None))) = self.slot(id) else {
                 target.end(start, Moved::Lost);

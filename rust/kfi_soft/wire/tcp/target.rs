@@ -1640,6 +1640,8 @@ impl Visitor {
                 Part::Body(bytes, last) => lane.body(service, bytes, last),
             }
         }
+        // Also if nothing can be sent: from then on it is seen to that the initiator reads.
+        lane.collect(service);
         if !connection.flush(false)? {
             return Ok(connection.may_receive());
         }
