@@ -185,6 +185,16 @@ pub struct Pieces<T: Copy> {
 }
 
 impl<T: Copy> Pieces<T> {
+    /// Returns how many bytes each piece of an array of `capacity` entries has.
+    pub(super) fn sizes(capacity: usize) -> impl Iterator<Item = usize> {
+        let most = Piece::<T>::MAX;
+        (0..capacity.div_ceil(most)).map(move |at| {
+            let before = at.saturating_mul(most);
+            let count = capacity.saturating_sub(before).min(most);
+            count.saturating_mul(size_of::<T>())
+        })
+    }
+
     /// An empty array with room for `capacity` entries.
     pub(super) fn new(
         capacity: usize,

@@ -186,6 +186,12 @@ impl RemoteMemory {
         Ok(Self::Many(many))
     }
 
+    /// Returns how many bytes there are in each piece of memory that is allocated for so many ranges.
+    pub fn pieces(count: usize) -> impl Iterator<Item = usize> {
+        // One takes no memory of its own.
+        Pieces::<RemoteRange>::sizes(if count > 1 { count } else { 0 })
+    }
+
     /// Returns the number of ranges.
     pub fn count(&self) -> usize {
         match self {

@@ -610,9 +610,9 @@ impl Service {
             key: range.key,
         });
         let count = frame.ranges.count();
-        // One takes no memory of its own.
-        let several = if count > 1 { count } else { 0 };
-        let lists = several.saturating_mul(size_of::<RemoteRange>());
+        let lists = RemoteMemory::pieces(count)
+            .map(occupied)
+            .fold(0, usize::saturating_add);
         let wanted = [data, compare, results];
         let whole = wanted
             .map(occupied)
