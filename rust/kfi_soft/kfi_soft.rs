@@ -29,7 +29,7 @@
 //!    `kfi_soft::LateDeliveries::requests`, `kfi_soft::Landings::list`, `kfi_soft::Transfer::inside`,
 //!    `kfi_soft::RemoteRequest::reply`, `kfi_soft::RemoteRequest::starter`,
 //!    `kfi_soft::Association::inbox`, `kfi_soft::Visitor::outbox`, `kfi_soft::Visitor::quiet`,
-//!    `kfi_soft::Complaints::limits`,
+//!    `kfi_soft::Visitor::accesses`, `kfi_soft::Complaints::limits`,
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
 //!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys`, `kfi_soft::Owners`,

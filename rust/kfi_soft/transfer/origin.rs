@@ -33,7 +33,10 @@ use crate::{
     },
     wire::{
         self,
-        remote::RemoteRequest,
+        remote::{
+            OngoingAccess,
+            RemoteRequest, //
+        },
         Initiator,
         Payload,
         Request,
@@ -88,6 +91,15 @@ impl Origin {
         match self {
             Self::Local(_) => None,
             Self::Remote(request) => Some(request).filter(|request| request.is_distant()),
+        }
+    }
+
+    /// Notes that something is to be done to memory regions, before the operation is claimed for that: an initiator of
+    /// another node that begins a new session waits for that.
+    pub(crate) fn note_access(&self) -> Option<OngoingAccess> {
+        match self {
+            Self::Remote(request) if !request.is_distant() => Some(request.note_access()),
+            _ => None,
         }
     }
 

@@ -764,6 +764,8 @@ impl Receiver {
         relax: impl Fn(),
         budget: &mut Budget,
     ) {
+        // Until it has been answered.
+        let _access = origin.note_access();
         if !origin.claim() {
             return;
         }

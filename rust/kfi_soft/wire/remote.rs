@@ -120,6 +120,22 @@ pub(crate) trait Answers: Send + Sync {
     /// A request that was distant ([`RemoteRequest::distant`]) knows where its bytes go, or come from: it
     /// wants them now, or lets them be fetched. Any context; does not sleep.
     fn start(self: Arc<Self>, start: Entry<Start>);
+
+    /// Something is done to memory regions for a request that was not distant, from before it is claimed until
+    /// [`Self::access_ends`]. Any context; does not sleep.
+    fn access_begins(&self);
+
+    /// See [`Self::access_begins`].
+    fn access_ends(self: Arc<Self>);
+}
+
+/// Something is done to memory regions for a request, as long as there is this.
+pub(crate) struct OngoingAccess(Arc<dyn Answers>);
+
+impl Drop for OngoingAccess {
+    fn drop(&mut self) {
+        self.0.clone().access_ends();
+    }
 }
 
 /// A request that wants its bytes.
@@ -336,6 +352,12 @@ impl RemoteRequest {
     /// Returns a number that it alone has while it is under way.
     pub(crate) fn number(&self) -> usize {
         core::ptr::from_ref(self).addr()
+    }
+
+    /// Notes that something is to be done to memory regions for it, which is not distant, before it is claimed for that.
+    pub(crate) fn note_access(&self) -> OngoingAccess {
+        self.answers.access_begins();
+        OngoingAccess(self.answers.clone())
     }
 
     /// Claims the right, and the duty, to answer.

@@ -877,8 +877,17 @@ struct State {
     alarm: Alarm,
     /// The value of [`Visitor::quiet`].
     quiet: Option<Instant>,
+    /// Something may still be done to memory regions for a session that is over.
+    lingers: bool,
     /// It is not used any more.
     gone: bool,
+}
+
+/// How much is being done to memory regions for requests that came with their bytes.
+struct Accesses {
+    count: u32,
+    /// The work item is to be queued when there is none any more.
+    is_awaited: bool,
 }
 
 /// An answer of which the initiator does not say that it has read it.
@@ -974,6 +983,10 @@ pub(super) struct Visitor {
     /// Since when nothing of it is under way; none if something is.
     #[pin]
     quiet: SpinLockIrq<Option<Instant>>,
+    /// A thread that has claimed a request can be preempted before it does anything. So a new session does not begin
+    /// while there is such a thread, and an association that had a session is not forgotten.
+    #[pin]
+    accesses: SpinLockIrq<Accesses>,
     #[pin]
     state: Mutex<State>,
     #[pin]
@@ -1008,6 +1021,13 @@ impl Visitor {
                 bulk: Atomic::new(false),
                 rang: Atomic::new(false),
                 quiet <- new_spinlock_irq!(Some(now), "kfi_soft::Visitor::quiet"),
+                accesses <- new_spinlock_irq!(
+                    Accesses {
+                        count: 0,
+                        is_awaited: false,
+                    },
+                    "kfi_soft::Visitor::accesses"
+                ),
                 state <- new_mutex!(
                     State {
                         lane: Lane::new(chunks, flows),
@@ -1029,6 +1049,7 @@ impl Visitor {
                         ended: EntryQueue::new(),
                         alarm: Alarm::NONE,
                         quiet: Some(now),
+                        lingers: false,
                         gone: false,
                     },
                     "kfi_soft::Visitor::state"
@@ -1110,6 +1131,10 @@ impl Visitor {
             if let Some(promised) = promised {
                 state.birth = promised;
             }
+        }
+        if this.lingers(state) {
+            // What begins on this connection is not to be overtaken by that. The initiator comes again.
+            return Attached::refused(connection, bye::NONE);
         }
         if promised.is_some_and(|promised| promised != state.birth) {
             // It has begun since, on another connection.
@@ -1232,6 +1257,18 @@ impl Visitor {
         self.clear(&mut state.outcomes, ended);
         state.birth = random();
         state.strikes = 0;
+        // A thread that has claimed one of these before has noted first that it does something.
+        state.lingers = true;
+    }
+
+    /// Returns whether something may still be done for a session that is over. If so, the work item is queued later.
+    fn lingers(&self, state: &mut State) -> bool {
+        if state.lingers {
+            let mut accesses = self.accesses.lock();
+            accesses.is_awaited = accesses.count != 0;
+            state.lingers = accesses.is_awaited;
+        }
+        state.lingers
     }
 
     /// Ends what has started, and drops what was answered, as no session wants it: nobody else would, as
@@ -1293,7 +1330,8 @@ impl Visitor {
         state.over = is_over.then(|| over.unwrap_or_else(Instant::now));
         state.idle.note(state.lane.idle(), Instant::now);
         let over = state.over.filter(|_| self.may_go_on(state).is_none());
-        let quiet = over.and(state.idle.quiet_since());
+        let since = over.and(state.idle.quiet_since());
+        let quiet = since.filter(|_| !self.lingers(state));
         if quiet != state.quiet {
             *self.quiet.lock() = quiet;
             state.quiet = quiet;
@@ -1425,8 +1463,11 @@ impl Visitor {
                     // When flows that are stopped keep it no more is noted, too.
                     Some(left) => Next::Within(self.may_go_on(state).unwrap_or(left).min(left)),
                     None => {
-                        state.gone = true;
                         self.give_up(state, service);
+                        if self.lingers(state) {
+                            return Next::Wait;
+                        }
+                        state.gone = true;
                         Next::Forget
                     }
                 };
@@ -1687,6 +1728,22 @@ impl Answers for Visitor {
 
     fn start(self: Arc<Self>, start: Entry<Start>) {
         Self::leave(&self, |outcomes| outcomes.starts.push_back(start));
+    }
+
+    fn access_begins(&self) {
+        let mut accesses = self.accesses.lock();
+        accesses.count = accesses.count.wrapping_add(1);
+    }
+
+    fn access_ends(self: Arc<Self>) {
+        let is_awaited = {
+            let mut accesses = self.accesses.lock();
+            accesses.count = accesses.count.wrapping_sub(1);
+            accesses.is_awaited && accesses.count == 0
+        };
+        if is_awaited {
+            Self::wake(&self);
+        }
     }
 }
 
