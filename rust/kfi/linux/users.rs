@@ -105,6 +105,13 @@ impl Users {
         self.enter().then(|| Use(self))
     }
 
+    /// Returns whether somebody waits for the end of the uses, or has done so. From any context.
+    #[cfg(linux_users)]
+    pub fn is_closing(&self) -> bool {
+        // Relaxed: a hint to end a use soon, which nothing else hangs on.
+        self.0.load(ordering::Relaxed) & Self::CLOSED != 0
+    }
+
     /// Lets no use begin any more and waits until those that have begun are over; may sleep. To do
     /// it again only waits.
     pub fn close(&self) {
@@ -186,8 +193,11 @@ mod tests {
         let users = Users::new_open();
         let uses = (users.use_it(), users.use_it());
         let mut told = None;
+        assert!(!users.is_closing());
         users.close_or_tell(1, |count| {
             told = Some(count);
+            // A user may end before it is done.
+            assert!(users.is_closing());
             drop(uses);
         });
         assert_eq!(told, Some(2));

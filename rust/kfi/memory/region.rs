@@ -140,7 +140,8 @@ impl<T> RegionMemory<T> {
 
     /// Begins to use the memory; `None` if the region is closed. From any context.
     ///
-    /// Close waits for the end of the use, and must not be waited for in it.
+    /// Close waits for the end of the use, whatever signals come, and must not be waited for in it: see
+    /// [`RegionUse::is_closing`].
     pub fn enter(this: &Arc<Self>) -> Option<RegionUse<T>> {
         // INVARIANT: Counted from here on. Not `then_some`: to drop a use ends it.
         this.users.enter().then(|| RegionUse(this.clone()))
@@ -176,6 +177,12 @@ impl<T> RegionUse<T> {
         }
         // SAFETY: It is writable, and in use by the type invariants.
         Ok(unsafe { self.0.memory.target_cursor(offset) })
+    }
+
+    /// Returns whether the region is being closed, which waits for the end of this: a use that takes
+    /// long is to end early. From any context.
+    pub fn is_closing(&self) -> bool {
+        self.0.users.is_closing()
     }
 }
 
@@ -254,7 +261,13 @@ mod tests {
     };
     use kernel::{
         new_spinlock,
-        sync::SpinLock,
+        sync::{
+            atomic::{
+                ordering,
+                Atomic, //
+            },
+            SpinLock, //
+        },
         time::{
             delay::fsleep,
             Delta, //
@@ -266,6 +279,8 @@ mod tests {
     struct Late {
         #[pin]
         used: SpinLock<Option<RegionUse<()>>>,
+        /// Whether the region was being closed meanwhile.
+        waited_for: Atomic<bool>,
         #[pin]
         work: Work<Late>,
     }
@@ -278,6 +293,8 @@ mod tests {
         fn run(this: Arc<Self>) {
             let used = this.used.lock().take();
             fsleep(Delta::from_millis(20));
+            let waited_for = used.as_ref().is_some_and(RegionUse::is_closing);
+            this.waited_for.store(waited_for, ordering::Relaxed);
             if let Some(mut target) = used.as_ref().and_then(|used| used.target(0).ok()) {
                 target.write(&[7]);
             }
@@ -310,6 +327,7 @@ mod tests {
             assert_eq!(memory.len()?, 3);
             let memory = memory.capture((), GFP_KERNEL)?;
             let used = RegionMemory::enter(&memory).ok_or(EINVAL)?;
+            assert!(!used.is_closing());
             let mut read = [0u8; 2];
             assert_eq!(used.source(1).read(&mut read), 2);
             assert_eq!(read, [2, 3]);
@@ -367,14 +385,17 @@ mod tests {
         let late = Arc::pin_init(
             pin_init!(Late {
                 used <- new_spinlock!(RegionMemory::enter(&memory)),
+                waited_for: Atomic::new(false),
                 work <- new_work!("kfi_region_memory test"),
             }),
             GFP_KERNEL,
         )?;
-        assert!(queue.queue(late));
+        assert!(queue.queue(late.clone()));
         // The memory may be freed from here on.
         drop(captured);
         assert_eq!(bytes, [7, 0, 0, 0]);
+        // Relaxed: before the end of the use, which was waited for.
+        assert!(late.waited_for.load(ordering::Relaxed));
         Ok(())
     }
 }

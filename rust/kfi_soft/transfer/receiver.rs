@@ -28,6 +28,7 @@ use crate::{
         addr::FabricAddr,
         context::Context,
         errno::{
+            EKEYREJECTED,
             ENOMSG,
             EOPBADSTATE, //
         },
@@ -136,25 +137,34 @@ use crate::{
 /// So many bytes are copied before others get the CPU.
 const CHUNK: usize = 256 << 10;
 
-/// Copies in large chunks, before each of which it asks `go_on`; `None` if it was not to go on.
+/// Copies in large chunks, before each of which `check` hears how many bytes it has copied, and whose error
+/// it fails with.
 fn copy<D>(
     to: &mut Cursor<'_, Target>,
     from: &mut Cursor<'_, D>,
     len: usize,
-    go_on: impl Fn() -> bool,
-) -> Option<usize> {
+    check: impl Fn(usize) -> Result,
+) -> Result<usize> {
     let mut done: usize = 0;
     while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
-        if !go_on() {
-            return None;
-        }
+        check(done)?;
         let step = memory::transfer(to, from, left.min(CHUNK));
         if step == 0 {
             break;
         }
         done = done.wrapping_add(step);
     }
-    Some(done)
+    Ok(done)
+}
+
+/// Fails with `EHOSTUNREACH` if a copy is not to go on, as one side is not there any more, which is to both
+/// of them as if the other were not.
+fn check_sides(go_on: impl Fn() -> bool) -> Result {
+    if go_on() {
+        Ok(())
+    } else {
+        Err(EHOSTUNREACH)
+    }
 }
 
 /// The configuration that a receive context is created from.
@@ -926,20 +936,20 @@ impl Receiver {
         go_on: impl Fn() -> bool,
     ) -> Response {
         let span = delivery.span(request);
+        let check = |_: usize| check_sides(&go_on);
         let len = match request.kind {
             RequestKind::TaggedRead { .. } => {
                 let to = &mut payload.target.cursor(0);
-                copy(to, &mut delivery.cursor(span.offset), span.len, go_on)
+                copy(to, &mut delivery.cursor(span.offset), span.len, check)
             }
             _ => {
                 let from = &mut payload.source.cursor(0);
-                copy(&mut delivery.cursor(span.offset), from, span.len, go_on)
+                copy(&mut delivery.cursor(span.offset), from, span.len, check)
             }
         };
         let (len, error) = match len {
-            Some(len) => (len, None),
-            // One side is not there any more, which is to both of them as if the other were not.
-            None => (0, Some(EHOSTUNREACH)),
+            Ok(len) => (len, None),
+            Err(error) => (0, Some(error)),
         };
         let landed = Span { len, ..span };
         self.finish(request, delivery, landed, error, place, irqs)
@@ -1199,7 +1209,8 @@ impl Receiver {
         Ok(done)
     }
 
-    /// Reads or writes memory regions; `EHOSTUNREACH` if it was not to `go_on`.
+    /// Reads or writes memory regions; `EHOSTUNREACH` if it was not to `go_on`, `EKEYREJECTED` if one of
+    /// them was closed before its end. An atomic operation is short, and goes on in that case.
     fn rma(
         &self,
         request: &Request,
@@ -1212,12 +1223,20 @@ impl Receiver {
         let mut source = payload.source.cursor(0);
         let mut target = payload.target.cursor(0);
         self.for_each_range(request, allowed, irqs, |region, start, len| {
-            let copied = if write {
-                copy(&mut region.target(start)?, &mut source, len, &go_on)
-            } else {
-                copy(&mut target, &mut region.source(start), len, &go_on)
+            let check = |done: usize| -> Result {
+                check_sides(&go_on)?;
+                // Whoever closes the region cannot be killed while that waits, which is not to be for more
+                // than a chunk. When the first one begins the region has just been found.
+                if done != 0 && region.is_closing() {
+                    return Err(EKEYREJECTED.into());
+                }
+                Ok(())
             };
-            copied.ok_or(EHOSTUNREACH)
+            if write {
+                copy(&mut region.target(start)?, &mut source, len, check)
+            } else {
+                copy(&mut target, &mut region.source(start), len, check)
+            }
         })
     }
 

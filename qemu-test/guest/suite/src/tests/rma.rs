@@ -2,9 +2,11 @@
 
 //! RMA, and the memory regions that it needs.
 
+use std::time::{Duration, Instant};
+
 use kfi::{
-    bits, BufferKind, Caps, CntrAttr, EqAttr, Form, InfoEntry, KfiErrno, Kind, MrAttr, MrMode,
-    Operation, Query,
+    bits, Buffer, BufferKind, Caps, CntrAttr, EqAttr, Form, InfoEntry, KfiErrno, Kind, MrAttr,
+    MrMode, Operation, Query,
 };
 use rand::RngExt;
 use rustix::io::Errno;
@@ -12,7 +14,7 @@ use rustix::io::Errno;
 use crate::check::{Outcome, Stop};
 use crate::ends::{
     carries_data, done, expect, in_all_forms, injects, pattern, quiet, takes_pieces, Area, End,
-    Pair, Setup,
+    Pair, Setup, LONG,
 };
 use crate::env::Env;
 use crate::rig::{expect_busy, expect_fabric, expect_os, Rig};
@@ -28,6 +30,7 @@ tests! {
     "keys-ranges-and-access" ["kfi_rma.h kfi_domain.h"] keys_ranges_and_access;
     "nothing-half-done" ["kfi_rma.h"] nothing_half_done;
     "closed-region" ["kfi_domain.h"] closed_region;
+    alone "closed-beside-copies" ["kfi_domain.h R-CNTR-3"] closed_beside_copies;
     "write-then-fenced-read" ["kfi_rma.h"] write_then_fenced_read;
     "regions-counted" ["R-CNTR-7 R-CNTR-2"] regions_counted;
     "regions-bad-arguments" ["kfi_domain.h"] regions_bad_arguments;
@@ -429,6 +432,88 @@ fn closed_region(env: &Env) -> Outcome {
     }
     env.note(format!("{written} written, {failed} refused"));
     drop((local, remote));
+    pair.close()
+}
+
+/// To close a region takes no longer than a part of what is being copied there: the rest is not copied, and
+/// the operation fails.
+fn closed_beside_copies(env: &Env) -> Outcome {
+    const PIECE: u64 = 4 << 20;
+    const BEFORE: u8 = 0x11;
+    const AFTER: u8 = 0x22;
+    let pair = Pair::new(env, CAPS)?;
+    let a = &pair.a;
+    let entry = pair.entry();
+    let count = entry
+        .tx_attr
+        .iov_limit
+        .min(entry.domain_attr.mr_iov_limit)
+        .min(entry.ep_attr.max_msg_size / PIECE)
+        .min(256);
+    if count < 64 {
+        return Err(Stop::Skip("there are no large operations".to_owned()));
+    }
+    // As much as there may be, but all of it in the same place.
+    let len = count * PIECE;
+    let local = pair.session.buffer(BufferKind::VMALLOC, PIECE)?;
+    let remote = pair.session.buffer(BufferKind::VMALLOC, PIECE)?;
+    let counter = pair.far.counter(&CntrAttr::new())?;
+    let (mut done, mut failed) = (0, 0);
+    let mut longest = Duration::ZERO;
+    for round in 0..env.scaled(20, 6) {
+        let (kind, from, to, arrival) = if round % 2 == 0 {
+            (Kind::READ, &remote, &local, bits::REMOTE_READ)
+        } else {
+            (Kind::WRITE, &local, &remote, bits::REMOTE_WRITE)
+        };
+        from.fill(BEFORE);
+        to.fill(0);
+        let attr = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, 1);
+        let region = pair
+            .far
+            .register(&vec![remote.all(); count as usize], &attr)?;
+        region.bind(counter.handle(), arrival)?;
+        let arrived = counter.read()?;
+        a.post(
+            &a.operation(kind, Form::MSG)
+                .segments(&vec![local.all(); count as usize])
+                .rma(0, len, 1)
+                .context(round),
+        )?;
+        let begun = Instant::now();
+        while to.bytes(0..1) != [BEFORE] {
+            check!(begun.elapsed() < LONG, "nothing is copied");
+            std::thread::yield_now();
+        }
+        let begun = Instant::now();
+        region.close().map_err(|(_, error)| error)?;
+        longest = longest.max(begun.elapsed());
+        // Nobody reads or writes there any more.
+        remote.fill(AFTER);
+        match a.tx.sread(1, Some(LONG)) {
+            Ok(_) => {
+                done += 1;
+                check_eq!(counter.read()?, arrived + 1, "round {round}");
+            }
+            Err(kfi::Error::Fabric(KfiErrno::EAVAIL)) => {
+                let error = a.tx.read_err()?;
+                check_eq!(error.entry.op_context, round);
+                check_eq!(error.err, KfiErrno::EKEYREJECTED.number());
+                failed += 1;
+                check_eq!(counter.read()?, arrived, "round {round}");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let has = |buffer: &Buffer, byte| buffer.bytes(0..PIECE as usize).contains(&byte);
+        let written = has(&remote, 0) || has(&remote, BEFORE);
+        check!(!written, "written after the close in round {round}");
+        check!(!has(&local, AFTER), "read after the close in round {round}");
+    }
+    env.note(format!(
+        "{done} done, {failed} ended, closed in {longest:?} at the most"
+    ));
+    check!(failed != 0, "each was carried out to its end");
+    drop((local, remote, counter));
     pair.close()
 }
 
