@@ -4,7 +4,9 @@
 //!
 //! The rule of the API is that memory stays until an operation completes. A consumer that cannot
 //! tell keeps it longer: [`Endpoint`](super::Endpoint), [`MemoryRegion`] and
-//! [`DeferredWork`](super::DeferredWork) hold an [`Arc`] of each buffer that was named through them.
+//! [`DeferredWork`](super::DeferredWork) hold an [`Arc`] of each buffer that was named through them,
+//! one of each, however often it was named. So the references that stay are not more than the objects
+//! and works of a user, and their number, which has 31 bits, does not run over.
 
 use core::ptr::NonNull;
 use kernel::{
@@ -24,7 +26,10 @@ use kernel::{
 
 use super::{
     memory_region::MemoryRegion,
-    quota::Charge, //
+    quota::{
+        Charge,
+        Quota, //
+    }, //
 };
 use crate::kfi::{
     bindings,
@@ -241,6 +246,43 @@ pub struct Segment {
     region: Option<Arc<MemoryRegion>>,
     offset: usize,
     len: usize,
+}
+
+/// The buffers of segments, each of which is kept once.
+pub(super) struct Buffers {
+    by_address: RBTree<usize, Arc<Buffer>>,
+    charge: Charge,
+}
+
+/// The memory of an entry of these.
+const ENTRY_SIZE: usize = 64;
+
+impl Buffers {
+    /// None; those that are added count in `quota`.
+    pub(super) fn none(quota: &Arc<Quota>) -> Self {
+        Self {
+            by_address: RBTree::new(),
+            charge: Quota::nothing(quota),
+        }
+    }
+
+    /// Keeps the buffers of segments. A buffer is known by its address, as its user may give the same
+    /// number to several.
+    pub(super) fn keep(&mut self, segments: &[Segment]) -> Result {
+        let mut last = None;
+        for buffer in segments.iter().filter_map(Segment::buffer) {
+            let address = Arc::as_ptr(buffer).addr();
+            // Pieces of one buffer often come one behind the other.
+            let again = last.replace(address) == Some(address);
+            if again || self.by_address.get(&address).is_some() {
+                continue;
+            }
+            self.charge.grow(ENTRY_SIZE)?;
+            self.by_address
+                .try_create_and_insert(address, buffer.clone(), GFP_KERNEL_ACCOUNT)?;
+        }
+        Ok(())
+    }
 }
 
 /// How an operation counts what lies in its segments.
@@ -600,5 +642,40 @@ impl One {
             }),
             _ => Err(EINVAL),
         }
+    }
+}
+
+#[cfg(consumer_tests)]
+#[kunit_tests(kfi_buffers)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_kept_once() -> Result {
+        let quota = Quota::new(usize::MAX, None)?;
+        let places = Places::new()?;
+        let buffer = || {
+            let charge = Quota::charge(&quota, 0)?;
+            // Each has the same number.
+            let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &places)?;
+            Ok::<_, Error>(Arc::new(buffer, GFP_KERNEL)?)
+        };
+        let (first, second) = (buffer()?, buffer()?);
+        let mut segments = KVec::new();
+        for at in 0..64 {
+            let buffer = if at % 2 == 0 { &first } else { &second };
+            segments.push(Segment::new(buffer.clone(), at, 0, None)?, GFP_KERNEL)?;
+        }
+        let mut buffers = Buffers::none(&quota);
+        buffers.keep(&segments)?;
+        buffers.keep(&segments)?;
+        assert_eq!(buffers.by_address.iter().count(), 2);
+        let mut few = Buffers::none(&Quota::new(ENTRY_SIZE, None)?);
+        assert!(few.keep(&segments) == Err(EDQUOT));
+        drop((segments, few, buffers));
+        // Nothing else keeps the buffers.
+        assert!(Arc::into_unique_or_drop(first).is_some());
+        assert!(Arc::into_unique_or_drop(second).is_some());
+        Ok(())
     }
 }

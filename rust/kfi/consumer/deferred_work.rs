@@ -31,7 +31,7 @@ use kernel::{
 
 use super::{
     buffer::{
-        Buffer,
+        Buffers,
         Shape, //
     },
     contexts::Lasts,
@@ -378,7 +378,7 @@ pub struct DeferredWork {
     queued: Mutex<Queued>,
     _structure: Structure,
     _arrays: Option<Arrays>,
-    _buffers: KVVec<Arc<Buffer>>,
+    _buffers: Buffers,
     _charge: Charge,
 }
 
@@ -411,8 +411,7 @@ impl DeferredWork {
         let op_type = operation.op_type();
         let checked = objects.checked(domain.lineage());
         let mut valid = checked.is_ok();
-        let mut buffers = KVVec::new();
-        let mut size = Self::SIZE;
+        let mut buffers = Buffers::none(quota);
         if let WorkOperation::Transfer(operation, shape) = &operation {
             valid &= objects.allow(ep, operation, *shape);
         }
@@ -423,15 +422,8 @@ impl DeferredWork {
         match &mut operation {
             WorkOperation::Transfer(operation, shape) if valid => {
                 let lists = [operation.segments, operation.results, operation.compares];
-                let count = lists
-                    .iter()
-                    .fold(0, |sum: usize, list| sum.saturating_add(list.len()));
-                size = size.saturating_add(count.saturating_mul(size_of::<Arc<Buffer>>()));
-                buffers.reserve(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
-                for segment in lists.iter().flat_map(|list| list.iter()) {
-                    if let Some(buffer) = segment.buffer() {
-                        buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
-                    }
+                for list in lists {
+                    buffers.keep(list)?;
                 }
                 if let Some(ep) = ep {
                     for list in lists {
@@ -451,7 +443,7 @@ impl DeferredWork {
             WorkOperation::Transfer(..) => operation = WorkOperation::None(op_type),
             _ => {}
         }
-        let charge = Quota::charge(quota, size)?;
+        let charge = Quota::charge(quota, Self::SIZE)?;
         let first = Quota::charge(quota, each)?;
         let checked = checked.unwrap_or(Checked::NONE);
         let mut structure = Structure::new(&operation, &checked, arrays.as_ref())?;

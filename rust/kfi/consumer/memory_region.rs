@@ -20,7 +20,7 @@ use kernel::{
 
 use super::{
     buffer::{
-        Buffer,
+        Buffers,
         Elements,
         Local,
         One,
@@ -131,7 +131,7 @@ pub struct MemoryRegion {
 
 /// The memory that a region needs.
 struct Held {
-    _buffers: KVVec<Arc<Buffer>>,
+    _buffers: Buffers,
     _local: Option<Local>,
     _charge: Charge,
 }
@@ -146,14 +146,11 @@ impl Held {
             RegisterForm::Array(shape) | RegisterForm::Attr(shape) => Some(shape),
         };
         // With the copy that the provider keeps, rounded up.
-        let each = size_of::<Arc<Buffer>>() + 32;
-        let list = segments.len().saturating_mul(each);
+        let list = segments.len().saturating_mul(32);
         let size = Local::size(segments, shape.unwrap_or(Shape::Kvec)).saturating_add(list);
         let charge = Quota::charge(quota, size)?;
-        let mut buffers = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
-        for buffer in segments.iter().filter_map(Segment::buffer) {
-            buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
-        }
+        let mut buffers = Buffers::none(quota);
+        buffers.keep(segments)?;
         let local = match shape {
             Some(shape) => Some(Local::new(segments, shape)?),
             None => None,
