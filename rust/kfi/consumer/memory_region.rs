@@ -129,6 +129,10 @@ pub struct MemoryRegion {
     uses: Arc<Atomic<usize>>,
 }
 
+/// The memory of an entry in the copy that a provider keeps of the array of a region, rounded up: there
+/// is one for each page if the array is of pages.
+const COPIED_ENTRY_SIZE: usize = 32;
+
 /// The memory that a region needs.
 struct Held {
     _buffers: Buffers,
@@ -145,9 +149,11 @@ impl Held {
             RegisterForm::One => None,
             RegisterForm::Array(shape) | RegisterForm::Attr(shape) => Some(shape),
         };
-        // With the copy that the provider keeps, rounded up.
-        let list = segments.len().saturating_mul(32);
-        let size = Local::size(segments, shape.unwrap_or(Shape::Kvec)).saturating_add(list);
+        let size = {
+            let shape = shape.unwrap_or(Shape::Kvec);
+            let copy = Local::entries(segments, shape).saturating_mul(COPIED_ENTRY_SIZE);
+            Local::size(segments, shape).saturating_add(copy)
+        };
         let charge = Quota::charge(quota, size)?;
         let mut buffers = Buffers::none(quota);
         buffers.keep(segments)?;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use kfi::{
-    bits, uapi, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, EpInfo, EqAttr, Error, Form, Kind,
-    MrAttr, OpType, Operation, Session, WaitObj, Work,
+    bits, uapi, AvAttr, Buffer, BufferKind, Caps, CntrAttr, CqAttr, EpInfo, EqAttr, Error, Form,
+    Kind, MrAttr, OpType, Operation, Session, WaitObj, Work,
 };
 use rustix::event::{epoll, Timespec};
 use rustix::io::Errno;
@@ -156,10 +156,44 @@ pub(super) fn everything_counts(env: &Env) -> Outcome {
                 rig.domain.register(&[buffer.all()], &attr)
             })?;
             check!(!regions.is_empty(), "no regions");
+            let few = regions.len();
+            drop(regions);
+            by_page(env, rig, &buffer, few)?;
         }
         drop((ep, buffer, counter));
         Ok(())
     })
+}
+
+/// Regions by page count for what the provider keeps of each page, too; there is room for so many with an
+/// entry.
+fn by_page(env: &Env, rig: &Rig, buffer: &Buffer, with_one: usize) -> Outcome {
+    const PAGES: usize = 256;
+    /// What one with an entry takes, at the most.
+    const ONE: usize = 3 << 10;
+    /// What one by page takes, at least: both lists, and itself.
+    const BY_PAGE: usize = PAGES * 2 * 16 + (2 << 10);
+    if rig.info.entries()[0].domain_attr.mr_iov_limit < PAGES as u64 {
+        return Ok(());
+    }
+    let pages = (buffer.size() as usize).div_ceil(rustix::param::page_size());
+    let list = vec![buffer.all(); PAGES / pages];
+    let mut key = 0;
+    let regions = fill(10_000, || {
+        key += 1;
+        let attr = MrAttr::new(bits::REMOTE_READ, key).form(Form::BV);
+        rig.domain.register(&list, &attr)
+    })?;
+    env.note(format!(
+        "{} regions by page where there is room for {with_one} others",
+        regions.len()
+    ));
+    check!(
+        regions.len() * BY_PAGE <= (with_one + 1) * ONE,
+        "{} regions by page",
+        regions.len()
+    );
+    Ok(())
 }
 
 /// Works count as the objects do.
