@@ -23,6 +23,7 @@ use kernel::{
 use super::{
     contexts::{
         Contexts,
+        Named,
         Owner, //
     },
     object::{
@@ -300,9 +301,23 @@ impl AddressVector {
         self.asynchronous
     }
 
-    /// Returns the context of events, until the vector is closed.
-    pub fn context_of(&self, number: u64) -> Result<Context> {
-        self.owner.contexts().number(self.owner.id(), number)
+    /// Returns the context for an insertion: of the event that tells it, if one does, and that of the
+    /// insertion itself otherwise.
+    pub fn context_of(&self, number: u64) -> Result<Named> {
+        let contexts = self.owner.contexts();
+        if self.asynchronous {
+            Contexts::named_by(contexts, self.owner.id(), number)
+        } else {
+            Contexts::named(contexts, number)
+        }
+    }
+
+    /// Leaves the context of an insertion that was accepted to the event, which may come until the vector is
+    /// closed.
+    pub fn keep(&self, mut context: Named) {
+        if self.asynchronous {
+            context.keep();
+        }
     }
 
     /// Inserts addresses. `errors` is for `KFI_SYNC_ERR`, and has an element for each; `charge` counts

@@ -666,16 +666,24 @@ impl Contexts {
         drop(removed);
     }
 
-    /// Returns the context for something that is no operation, until the owner is gone.
-    pub(super) fn number(&self, owner: OwnerId, number: u64) -> Result<Context> {
-        self.acquire(owner, number, Lasts::Kept)
+    /// Returns the context for something that is no operation, until what is returned is dropped. May
+    /// sleep, and so may that.
+    pub fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
+        Self::named_until(this, NOBODY, number, Lasts::Once)
     }
 
-    /// As [`Self::number`], until what is returned is dropped. May sleep, and so may that.
-    pub fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
+    /// As [`Self::named`], of an owner, and for something that is told in an event unless it is refused:
+    /// after [`Named::keep`] it lasts until the owner is gone.
+    pub(super) fn named_by(this: &Arc<Self>, owner: OwnerId, number: u64) -> Result<Named> {
+        Self::named_until(this, owner, number, Lasts::Repeats)
+    }
+
+    /// Returns the context of a number in use.
+    fn named_until(this: &Arc<Self>, owner: OwnerId, number: u64, lasts: Lasts) -> Result<Named> {
         Ok(Named {
-            context: this.acquire(NOBODY, number, Lasts::Once)?,
+            context: this.acquire(owner, number, lasts)?,
             contexts: this.clone(),
+            kept: false,
         })
     }
 
@@ -848,6 +856,8 @@ impl Contexts {
 pub struct Named {
     contexts: Arc<Contexts>,
     context: Context,
+    /// Whether it is left to its owner.
+    kept: bool,
 }
 
 impl Named {
@@ -855,11 +865,18 @@ impl Named {
     pub fn context(&self) -> Context {
         self.context
     }
+
+    /// Leaves the context in use until its owner is gone, if it has one that goes.
+    pub(super) fn keep(&mut self) {
+        self.kept = true;
+    }
 }
 
 impl Drop for Named {
     fn drop(&mut self) {
-        self.contexts.release(self.context);
+        if !self.kept {
+            self.contexts.release(self.context);
+        }
     }
 }
 
@@ -885,6 +902,31 @@ mod tests {
         ordering,
         Atomic, //
     };
+
+    #[test]
+    fn what_is_refused_leaves_no_context() -> Result {
+        let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
+        let owner = Contexts::owner(&contexts)?;
+        let named = || Contexts::named_by(&contexts, owner.id(), 7);
+        let known = |context: Context| contexts.number_of(context.as_number()) == 7;
+        let refused = named()?;
+        let context = refused.context();
+        assert!(known(context));
+        drop(refused);
+        assert!(!known(context));
+        // One that is refused does not take that of another of the same number.
+        let mut accepted = named()?;
+        let refused = named()?;
+        let context = accepted.context();
+        assert!(context == refused.context());
+        accepted.keep();
+        drop(accepted);
+        drop(refused);
+        assert!(known(context));
+        drop(owner);
+        assert!(!known(context));
+        Ok(())
+    }
 
     #[test]
     fn completions_seen_while_posting_do_not_free() -> Result {

@@ -36,7 +36,6 @@ use crate::{
         AddressVector,
         AddressVectorAttr,
         Charge,
-        Contexts,
         Domain,
         Insert,
         Quota,
@@ -156,16 +155,8 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
         ),
     };
     let av = Session::get::<AddressVector>(session, request.av)?;
-    let contexts = session.contexts();
     // An event tells it, or nobody.
-    let (kept, named);
-    let context = if av.is_asynchronous() {
-        kept = av.context_of(request.context)?;
-        kept
-    } else {
-        named = Contexts::named(contexts, request.context)?;
-        named.context()
-    };
+    let context = av.context_of(request.context)?;
     let sync_err = request.flags & abi::KFI_SYNC_ERR != 0;
     let mut errors = KVVec::new();
     if sync_err {
@@ -188,13 +179,14 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
         what,
         want_addrs,
         request.flags,
-        context,
+        context.context(),
         sync_err.then_some(&mut errors),
         charge,
     )?;
     request.insertion = 0;
     match inserted {
         Ok(inserted) => {
+            av.keep(context);
             request.result = number(Ok(inserted.count));
             request.insertion = inserted.number;
             if want_addrs && !av.is_asynchronous() {

@@ -9,7 +9,7 @@ use std::thread;
 
 use kfi::{
     bits, uapi, AvAttr, Buffer, BufferKind, Caps, CntrAttr, CqAttr, EpInfo, EqAttr, Error, Form,
-    Kind, MrAttr, OpType, Operation, Session, WaitObj, Work,
+    KfiErrno, Kind, MrAttr, OpType, Operation, Session, WaitObj, Work,
 };
 use rustix::event::{epoll, Timespec};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use super::{limited, pair_for, unless_missing};
 use crate::check::{Outcome, Stop};
 use crate::ends::{End, Setup};
 use crate::env::Env;
-use crate::rig::{expect_os, query, unshare, Rig};
+use crate::rig::{expect_fabric, expect_os, query, unshare, Rig};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::Modules;
 use crate::{check, check_eq, raw};
@@ -161,7 +161,7 @@ pub(super) fn everything_counts(env: &Env) -> Outcome {
             by_page(env, rig, &buffer, few)?;
         }
         drop((ep, buffer, counter));
-        Ok(())
+        refused_insertions(rig)
     })
 }
 
@@ -193,6 +193,19 @@ fn by_page(env: &Env, rig: &Rig, buffer: &Buffer, with_one: usize) -> Outcome {
         "{} regions by page",
         regions.len()
     );
+    Ok(())
+}
+
+/// Nothing is left of insertions that are refused, whatever their numbers.
+fn refused_insertions(rig: &Rig) -> Outcome {
+    let av = unless_missing(rig.domain.address_vector(&AvAttr {
+        flags: bits::EVENT,
+        ..AvAttr::default()
+    }))?;
+    for number in 0..4_000 {
+        // There is no queue to be told in.
+        expect_fabric(av.insert_all(&[], 0, 0, number), KfiErrno::ENOEQ)?;
+    }
     Ok(())
 }
 
