@@ -393,7 +393,8 @@ struct kfi_shim_fabric {
  * @domain: out: handle of the domain
  *
  * EOPNOTSUPP for an entry with KFI_MR_VIRT_ADDR, as user space may not know addresses of the kernel, and
- * for one that demands contexts that are structures, arrays that stay, or a prefix of messages.
+ * for one that demands contexts that are structures, arrays that stay, a prefix of messages, or that local
+ * memory is registered (KFI_MR_LOCAL, KFI_LOCAL_MR).
  * @result is -KFI_EINVAL for an entry of another provider.
  */
 struct kfi_shim_domain {
@@ -1339,8 +1340,8 @@ enum kfi_shim_ep_kind {
  * @result: out: what the call returned
  * @ep: out: handle of the endpoint
  *
- * EOPNOTSUPP if the entry demands KFI_CONTEXT, KFI_CONTEXT2, KFI_ASYNC_IOV or KFI_MSG_PREFIX of its
- * consumer: contexts here are numbers.
+ * EOPNOTSUPP if the entry demands KFI_CONTEXT, KFI_CONTEXT2, KFI_ASYNC_IOV, KFI_MSG_PREFIX, KFI_LOCAL_MR
+ * or KFI_MR_LOCAL of its consumer: contexts here are numbers, and descriptors are not asked for.
  */
 struct kfi_shim_ep_open {
 	__u32 parent;

@@ -464,6 +464,8 @@ static int trust_getinfo(uint32_t version, const char *node, const char *service
 		return -KFI_ENOMEM;
 	/* It demands all that whoever asks can give. */
 	(*info)->mode = hints->mode;
+	if (hints->domain_attr)
+		(*info)->domain_attr->mr_mode = hints->domain_attr->mr_mode;
 	(*info)->fabric_attr->name = kstrdup("trusting", GFP_KERNEL);
 	(*info)->domain_attr->name = kstrdup("trusting0", GFP_KERNEL);
 	if ((*info)->fabric_attr->name && (*info)->domain_attr->name)

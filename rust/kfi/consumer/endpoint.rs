@@ -261,16 +261,19 @@ pub enum EndpointKind {
     Scalable,
 }
 
-/// The modes that a provider may demand of its consumer and that this one cannot follow.
+/// The modes that a provider may demand of its consumer and that this one cannot follow. With
+/// `KFI_LOCAL_MR` each piece of memory would need the descriptor of a region that it lies in, where a
+/// [`Segment`] may be without, or have one of another region.
 // bindgen chooses the type of a constant by its value.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
 const DEMANDS: u64 = bindings::KFI_CONTEXT as u64
     | bindings::KFI_CONTEXT2 as u64
     | bindings::KFI_ASYNC_IOV as u64
-    | bindings::KFI_MSG_PREFIX as u64;
+    | bindings::KFI_MSG_PREFIX as u64
+    | bindings::KFI_LOCAL_MR as u64;
 
 /// Returns the default flags of operations; `EOPNOTSUPP` if contexts would have to be structures,
-/// arrays to stay, or messages to have a prefix.
+/// arrays to stay, messages to have a prefix, or local memory to be registered.
 pub fn op_flags(info: InfoRef<'_>) -> Result<u64> {
     let mut mode = info.get().mode;
     let mut flags = 0;
@@ -284,6 +287,9 @@ pub fn op_flags(info: InfoRef<'_>) -> Result<u64> {
     }
     if let Some(attr) = info.domain_attr() {
         mode |= attr.mode;
+        if attr.mr_mode.cast_unsigned() & bindings::KFI_MR_LOCAL != 0 {
+            mode |= bindings::KFI_LOCAL_MR;
+        }
     }
     refuse(mode)?;
     Ok(flags)
@@ -1204,10 +1210,63 @@ impl SharedTransmit {
 #[kunit_tests(kfi_endpoint_uses)]
 mod tests {
     use super::*;
-    use crate::kfi::consumer::{
-        BufferKind,
-        Places, //
+    use crate::kfi::{
+        consumer::{
+            BufferKind,
+            Places, //
+        },
+        info::{
+            Info,
+            InfoMut, //
+        }, //
     };
+
+    /// Returns whether an entry is refused in which something is demanded.
+    fn is_refused(demand: impl FnOnce(&mut InfoMut<'_>) -> Result) -> Result<bool> {
+        let mut info = Info::new()?;
+        demand(&mut info.first_mut())?;
+        match op_flags(info.first()) {
+            Ok(_) => Ok(false),
+            Err(error) if error == EOPNOTSUPP => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    #[test]
+    fn what_is_demanded_is_found_wherever_it_stands() -> Result {
+        for bit in 0..u64::BITS {
+            let mode = 1 << bit;
+            let refused = DEMANDS & mode != 0;
+            let found = [
+                is_refused(|info| {
+                    info.mode(mode);
+                    Ok(())
+                })?,
+                is_refused(|info| {
+                    info.tx_attr()?.mode = mode;
+                    Ok(())
+                })?,
+                is_refused(|info| {
+                    info.rx_attr()?.mode = mode;
+                    Ok(())
+                })?,
+                is_refused(|info| {
+                    info.domain_attr()?.mode(mode);
+                    Ok(())
+                })?,
+            ];
+            assert_eq!(found, [refused; 4]);
+        }
+        for bit in 0..i32::BITS {
+            let mr_mode = 1u32 << bit;
+            let found = is_refused(|info| {
+                info.domain_attr()?.mr_mode(mr_mode.cast_signed());
+                Ok(())
+            })?;
+            assert_eq!(found, mr_mode == bindings::KFI_MR_LOCAL);
+        }
+        Ok(())
+    }
 
     #[test]
     fn buffers_of_one_number_are_all_kept() -> Result {

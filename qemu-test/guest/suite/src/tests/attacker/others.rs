@@ -151,16 +151,7 @@ fn trust_nobody(env: &Env) -> Outcome {
     }
     trusted_endpoints(&rig, &domain, &other_domain, &counter)?;
     trusted_works(&rig, &domain, &other_domain, [&foreign_counter, &counter])?;
-    // One that demands of all its endpoints what nobody can give.
-    let mut hints = InfoEntry {
-        mode: kfi::Mode::CONTEXT,
-        ..InfoEntry::default()
-    };
-    TRUSTING.clone_into(&mut hints.fabric_attr.prov_name);
-    let demanding = rig.session.getinfo(&Query::new().hints(hints))?;
-    let refused_domain = fabric.domain(&demanding, 0);
-    expect_os(refused_domain.map(drop), Errno::OPNOTSUPP)?;
-    drop(demanding);
+    trusted_demands(&rig, &fabric)?;
     // A domain that the other one has described.
     expect_fabric(fabric.domain(&rig.info, 0), refused)?;
     // A question that names an open fabric is asked of its provider alone.
@@ -172,6 +163,40 @@ fn trust_nobody(env: &Env) -> Outcome {
     drop((foreign_counter, foreign_wait, cq, eq));
     drop((domain, fabric, other_domain, other_fabric));
     rig.close()
+}
+
+/// Domains whose provider demands of all that is opened on them what nobody can give.
+fn trusted_demands(rig: &Rig, fabric: &Fabric) -> Outcome {
+    let nothing = (kfi::Mode::default(), kfi::MrMode::default());
+    let demanded = [
+        kfi::Mode::CONTEXT,
+        kfi::Mode::CONTEXT2,
+        kfi::Mode::ASYNC_IOV,
+        kfi::Mode::MSG_PREFIX,
+        kfi::Mode::LOCAL_MR,
+    ]
+    .map(|mode| (mode, nothing.1));
+    let registered = [kfi::MrMode::LOCAL, kfi::MrMode::VIRT_ADDR].map(|mode| (nothing.0, mode));
+    let answers = |(mode, mr_mode)| {
+        let mut hints = InfoEntry {
+            mode,
+            ..InfoEntry::default()
+        };
+        hints.domain_attr.mr_mode = mr_mode;
+        TRUSTING.clone_into(&mut hints.fabric_attr.prov_name);
+        rig.session.getinfo(&Query::new().hints(hints))
+    };
+    for demand in demanded.into_iter().chain(registered) {
+        let demanding = answers(demand)?;
+        let entry = &demanding.entries()[0];
+        check_eq!((entry.mode, entry.domain_attr.mr_mode), demand);
+        let refused = fabric.domain(&demanding, 0);
+        expect_os(refused.map(drop), Errno::OPNOTSUPP)?;
+    }
+    // What does no harm is no reason to refuse one.
+    let harmless = (kfi::Mode::RX_CQ_DATA, kfi::MrMode::PROV_KEY);
+    drop(fabric.domain(&answers(harmless)?, 0)?);
+    Ok(())
 }
 
 /// The same between two domains of one provider, on one fabric or two.
