@@ -700,7 +700,8 @@ static inline int kfi_mr_regattr(struct kfid_domain *domain,
  *
  * Context: Any context.
  *
- * Return: what data transfers take as @desc for buffers inside the region.
+ * Return: what data transfers take as @desc for buffers inside the region, and
+ * for no others: a provider need not check that.
  */
 static inline void *kfi_mr_desc(struct kfid_mr *mr)
 {

@@ -999,8 +999,8 @@ struct kfi_shim_buffer {
  *	operands of KFI_ATOMIC_READ, where @len counts
  * @mr: handle of the memory region whose descriptor is handed over (kfi_mr_desc()); 0 for NULL.  If
  *	it is 0 in all segments, the array of descriptors itself is NULL.  It must be one of the domain;
- *	@result is -KFI_EINVAL else.  The region cannot be closed before the endpoint, as some providers
- *	look behind descriptors
+ *	@result is -KFI_EINVAL else.  EINVAL for one with a descriptor in which the piece does not lie.  The
+ *	region cannot be closed before the endpoint, as some providers look behind descriptors
  * @offset: where it begins
  * @len: bytes; EINVAL if it does not end within the buffer.  Of atomic operations elements of the
  *	datatype, or bytes if the datatype is unknown

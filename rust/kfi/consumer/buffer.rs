@@ -238,7 +238,8 @@ unsafe impl Mappable for Buffer {
 ///
 /// # Invariants
 ///
-/// `len` bytes from `offset` on lie within the buffer, if there is one.
+/// `len` bytes from `offset` on lie within the buffer, if there is one, and these in the region, if
+/// there is one.
 #[derive(Clone)]
 pub struct Segment {
     buffer: Option<Arc<Buffer>>,
@@ -305,7 +306,8 @@ impl Elements {
 }
 
 impl Segment {
-    /// A piece of `len` bytes; `EINVAL` if it does not end within the buffer.
+    /// A piece of `len` bytes; `EINVAL` if it does not end within the buffer, or does not lie in the
+    /// region, as a provider may look for it there by the descriptor.
     pub fn new(
         buffer: Arc<Buffer>,
         offset: usize,
@@ -316,13 +318,26 @@ impl Segment {
         if end > buffer.size {
             return Err(EINVAL);
         }
-        // INVARIANT: It ends within.
-        Ok(Self {
+        let this = Self {
             buffer: Some(buffer),
-            region,
+            region: None,
             offset,
             len,
-        })
+        };
+        if let (Some(region), Some(extent)) = (&region, this.extent()) {
+            if !region.covers(extent) {
+                return Err(EINVAL);
+            }
+        }
+        // INVARIANT: It ends within, and lies in the region.
+        Ok(Self { region, ..this })
+    }
+
+    /// Returns where it begins and the address behind it, `None` for no buffer.
+    pub(super) fn extent(&self) -> Option<(usize, usize)> {
+        let buffer = self.buffer.as_ref()?;
+        let start = buffer.base.as_ptr().addr().wrapping_add(self.offset);
+        Some((start, start.wrapping_add(self.len)))
     }
 
     /// A NULL address; more than 0 bytes can be there only if nobody looks at them.

@@ -136,8 +136,47 @@ const COPIED_ENTRY_SIZE: usize = 32;
 /// The memory that a region needs.
 struct Held {
     _buffers: Buffers,
+    extents: Extents,
     _local: Option<Local>,
     _charge: Charge,
+}
+
+/// The address of a piece of memory, and the one behind it.
+type Extent = (usize, usize);
+
+/// The addresses of memory.
+///
+/// # Invariants
+///
+/// They ascend, and those of two pieces neither overlap nor touch.
+struct Extents(KVVec<Extent>);
+
+impl Extents {
+    /// Returns those of segments.
+    fn of(segments: &[Segment]) -> Result<Self> {
+        let mut list = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        for extent in segments.iter().filter_map(Segment::extent) {
+            list.push(extent, GFP_KERNEL_ACCOUNT)?;
+        }
+        list.sort_unstable();
+        let mut joined: KVVec<Extent> =
+            KVVec::with_capacity(list.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        for (start, end) in list {
+            match joined.last_mut() {
+                Some((_, before)) if start <= *before => *before = end.max(*before),
+                _ => joined.push((start, end), GFP_KERNEL_ACCOUNT)?,
+            }
+        }
+        // INVARIANT: They were sorted, and what overlaps or touches was joined.
+        Ok(Self(joined))
+    }
+
+    /// Returns whether all of a piece is among them.
+    fn cover(&self, (start, end): Extent) -> bool {
+        let behind = self.0.partition_point(|(first, _)| *first <= start);
+        let before = behind.checked_sub(1).and_then(|index| self.0.get(index));
+        before.is_some_and(|(_, last)| end <= *last)
+    }
 }
 
 impl Held {
@@ -152,7 +191,10 @@ impl Held {
         let size = {
             let shape = shape.unwrap_or(Shape::Kvec);
             let copy = Local::entries(segments, shape).saturating_mul(COPIED_ENTRY_SIZE);
-            Local::size(segments, shape).saturating_add(copy)
+            let extents = segments.len().saturating_mul(size_of::<Extent>());
+            Local::size(segments, shape)
+                .saturating_add(copy)
+                .saturating_add(extents)
         };
         let charge = Quota::charge(quota, size)?;
         let mut buffers = Buffers::none(quota);
@@ -163,6 +205,7 @@ impl Held {
         };
         let held = Self {
             _buffers: buffers,
+            extents: Extents::of(segments)?,
             _local: local,
             _charge: charge,
         };
@@ -312,6 +355,13 @@ impl MemoryRegion {
         !self.desc().is_null()
     }
 
+    /// Returns whether memory at these addresses is registered with it.
+    pub(super) fn covers(&self, extent: Extent) -> bool {
+        self.held
+            .as_ref()
+            .is_some_and(|held| held.extents.cover(extent))
+    }
+
     /// Returns whether operations may use its descriptor, until their endpoint is closed.
     pub fn is_used(&self) -> bool {
         // The caller sees to it that no operation is being posted that names the region. Acquire:
@@ -364,5 +414,53 @@ impl Domain {
     pub fn unmap_key(&self, key: u64) -> Result {
         // SAFETY: The domain is open.
         to_result(unsafe { bindings::kfi_mr_unmap_key(self.as_raw(), key) })
+    }
+}
+
+#[cfg(consumer_tests)]
+#[kunit_tests(kfi_extents)]
+mod tests {
+    use super::*;
+    use crate::kfi::consumer::{
+        BufferKind,
+        Places, //
+    };
+
+    #[test]
+    fn what_is_registered_covers_all_of_it_and_nothing_else() -> Result {
+        const SIZE: usize = 4096;
+
+        let quota = Quota::new(usize::MAX, None)?;
+        let charge = Quota::charge(&quota, 0)?;
+        let buffer = Buffer::new(BufferKind::Kmalloc, SIZE, 1, charge, &Places::new()?)?;
+        let buffer = Arc::new(buffer, GFP_KERNEL)?;
+        let segment = |start, end| Segment::new(buffer.clone(), start, end - start, None);
+        let pieces = [
+            segment(3000, 4000)?,
+            segment(100, 200)?,
+            segment(300, 400)?,
+            segment(200, 300)?,
+            segment(120, 130)?,
+            Segment::null(0),
+        ];
+        let extents = Extents::of(&pieces)?;
+        for (start, end, covered) in [
+            (100, 400, true),
+            (100, 100, true),
+            (150, 350, true),
+            (400, 400, true),
+            (3000, 4000, true),
+            (99, 200, false),
+            (100, 401, false),
+            (401, 401, false),
+            (350, 3100, false),
+            (2999, 2999, false),
+            (0, SIZE, false),
+        ] {
+            let extent = segment(start, end)?.extent().ok_or(EINVAL)?;
+            assert_eq!(extents.cover(extent), covered);
+        }
+        assert!(!Extents::of(&[])?.cover((0, 0)));
+        Ok(())
     }
 }

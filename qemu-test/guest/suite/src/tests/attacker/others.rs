@@ -328,7 +328,21 @@ fn trusted_endpoints(
         KfiErrno::ENOSPC,
     )?;
     expect_fabric(queue(ep.handle(), buffer.all().desc(&foreign)), refused)?;
+    // Nor of those for other memory.
+    let half = domain.register(&[buffer.segment(1000..3000)], &attr)?;
+    let other_buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let within = send(buffer.segment(1500..2000).desc(&half));
+    expect_fabric(ep.post(&within), KfiErrno::ENOSPC)?;
+    for segment in [
+        buffer.segment(999..3000),
+        buffer.segment(1000..3001),
+        other_buffer.segment(1000..3000),
+    ] {
+        let outside = segment.desc(&half);
+        expect_os(ep.post(&send(outside)), Errno::INVAL)?;
+        expect_os(queue(ep.handle(), outside), Errno::INVAL)?;
+    }
     drop((tx, rx, sep, ep, theirs));
-    drop((own, foreign, buffer));
+    drop((own, foreign, half, buffer, other_buffer));
     Ok(())
 }
