@@ -74,9 +74,9 @@ struct kfi_rma_iov {
  * @data: with KFI_REMOTE_CQ_DATA: value delivered in the peer's completion;
  *   else unused
  *
- * Local and remote ranges must have the same total length. The structure and
- * its arrays are the caller's and free again when the call returns, see
- * "Posting" in kfi_endpoint.h.
+ * Local and remote ranges must have the same total length, else the call is
+ * -KFI_EINVAL. The structure and its arrays are the caller's and free again when
+ * the call returns, see "Posting" in kfi_endpoint.h.
  */
 struct kfi_msg_rma {
 	enum kfi_iov_type type;

@@ -1597,7 +1597,8 @@ enum kfi_shim_op_kind {
  * An operation that would be triggered for its KFI_TRIGGER, or for that of its endpoint, and comes
  * without %KFI_SHIM_OP_TRIGGERED, has an event type that does not exist.
  *
- * @result is -KFI_EINVAL for arrays with more entries than the attributes of the endpoint allow.
+ * @result is -KFI_EINVAL for arrays with more entries than the attributes of the endpoint allow, and for
+ * arrays that do not have as many bytes or elements in all as the others of the operation.
  */
 struct kfi_shim_op {
 	__u32 ep;
@@ -1739,7 +1740,8 @@ struct kfi_shim_atomic_valid {
  *
  * A data transfer must have an endpoint, one of the domain, too, that has such operations and is neither
  * scalable nor a context of the other direction.  Whether all that is so, and whether the arrays have no
- * more entries than the endpoint takes, is told when the work is queued: @result is -KFI_EINVAL else.
+ * more entries than the endpoint takes, and as many bytes or elements in all as each other, is told when
+ * the work is queued: @result is -KFI_EINVAL else.
  *
  * EDQUOT if what the provider would keep of it is more memory than there may be; EBADF if one of the
  * objects is not open any more when the work is queued, or it was released meanwhile.  If the call itself

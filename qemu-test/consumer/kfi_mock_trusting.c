@@ -70,6 +70,50 @@ static int trust_close(struct kfid *fid)
 	return 0;
 }
 
+static size_t trust_elements(const struct kfi_ioc *iov, size_t count)
+{
+	size_t sum = 0;
+
+	while (count--)
+		sum += iov[count].count;
+	return sum;
+}
+
+/* It goes by the targets, where a call has an array of these, and else by the operands. */
+static ssize_t trust_atomic(size_t elements, const struct kfi_ioc *iov, size_t count)
+{
+	WARN_ON(trust_elements(iov, count) != elements);
+	return -KFI_ENOSPC;
+}
+
+static size_t trust_targets(const struct kfi_msg_atomic *msg)
+{
+	size_t sum = 0, i;
+
+	for (i = 0; i < msg->rma_iov_count; i++)
+		sum += msg->rma_iov[i].count;
+	if (msg->op != KFI_ATOMIC_READ)
+		trust_atomic(sum, msg->msg_iov, msg->iov_count);
+	return sum;
+}
+
+/* The ranges of a deferred atomic operation are taken for as long as each other. */
+static void trust_deferred(const struct kfi_deferred_work *work)
+{
+	const struct kfi_op_compare_atomic *compare = work->op.compare_atomic;
+	const struct kfi_op_fetch_atomic *fetch = work->op.fetch_atomic;
+
+	if (work->op_type == KFI_OP_FETCH_ATOMIC && fetch)
+		trust_atomic(trust_targets(&fetch->msg), fetch->fetch.msg_iov,
+			     fetch->fetch.iov_count);
+	if (work->op_type == KFI_OP_COMPARE_ATOMIC && compare) {
+		size_t elements = trust_targets(&compare->msg);
+
+		trust_atomic(elements, compare->fetch.msg_iov, compare->fetch.iov_count);
+		trust_atomic(elements, compare->compare.msg_iov, compare->compare.iov_count);
+	}
+}
+
 static int trust_control(struct kfid *fid, int command, void *arg)
 {
 	struct trust_object *this = trust_of(fid);
@@ -88,6 +132,7 @@ static int trust_control(struct kfid *fid, int command, void *arg)
 			trust_check(&work->op.cntr->cntr->fid, KFI_CLASS_CNTR, this);
 		if (work->op_type == KFI_OP_SEND && work->op.msg)
 			trust_sender(work->op.msg->ep, this);
+		trust_deferred(work);
 		return -KFI_ENOSPC;
 	case KFI_CANCEL_WORK:
 		if (!work)
@@ -224,13 +269,82 @@ static struct kfi_ops_msg trust_msg_ops = {
 	.sendsgl = kfi_no_msg_sendsgl,
 };
 
+static ssize_t trust_writemsg(struct kfid_ep *ep, const struct kfi_msg_atomic *msg,
+			      uint64_t flags)
+{
+	trust_targets(msg);
+	return -KFI_ENOSPC;
+}
+
+static ssize_t trust_readwritev(struct kfid_ep *ep, const struct kfi_ioc *iov, void **desc,
+				size_t count, struct kfi_ioc *resultv, void **result_desc,
+				size_t result_count, kfi_addr_t dest_addr, uint64_t addr,
+				uint64_t key, enum kfi_datatype datatype, enum kfi_op op,
+				void *context)
+{
+	if (op == KFI_ATOMIC_READ)
+		return -KFI_ENOSPC;
+	return trust_atomic(trust_elements(iov, count), resultv, result_count);
+}
+
+static ssize_t trust_readwritemsg(struct kfid_ep *ep, const struct kfi_msg_atomic *msg,
+				  struct kfi_ioc *resultv, void **result_desc,
+				  size_t result_count, uint64_t flags)
+{
+	return trust_atomic(trust_targets(msg), resultv, result_count);
+}
+
+static ssize_t trust_compwritev(struct kfid_ep *ep, const struct kfi_ioc *iov, void **desc,
+				size_t count, const struct kfi_ioc *comparev,
+				void **compare_desc, size_t compare_count,
+				struct kfi_ioc *resultv, void **result_desc,
+				size_t result_count, kfi_addr_t dest_addr, uint64_t addr,
+				uint64_t key, enum kfi_datatype datatype, enum kfi_op op,
+				void *context)
+{
+	size_t elements = trust_elements(iov, count);
+
+	trust_atomic(elements, comparev, compare_count);
+	return trust_atomic(elements, resultv, result_count);
+}
+
+static ssize_t trust_compwritemsg(struct kfid_ep *ep, const struct kfi_msg_atomic *msg,
+				  const struct kfi_ioc *comparev, void **compare_desc,
+				  size_t compare_count, struct kfi_ioc *resultv,
+				  void **result_desc, size_t result_count, uint64_t flags)
+{
+	size_t elements = trust_targets(msg);
+
+	trust_atomic(elements, comparev, compare_count);
+	return trust_atomic(elements, resultv, result_count);
+}
+
+static struct kfi_ops_atomic trust_atomic_ops = {
+	.size = sizeof(trust_atomic_ops),
+	.write = kfi_no_atomic_write,
+	.writev = kfi_no_atomic_writev,
+	.writemsg = trust_writemsg,
+	.inject = kfi_no_atomic_inject,
+	.readwrite = kfi_no_atomic_readwrite,
+	.readwritev = trust_readwritev,
+	.readwritemsg = trust_readwritemsg,
+	.compwrite = kfi_no_atomic_compwrite,
+	.compwritev = trust_compwritev,
+	.compwritemsg = trust_compwritemsg,
+	.writevalid = kfi_no_atomic_writevalid,
+	.readwritevalid = kfi_no_atomic_readwritevalid,
+	.compwritevalid = kfi_no_atomic_compwritevalid,
+};
+
 /* Contexts have no functions for endpoints. */
 static struct trust_object *trust_new_ep(size_t fclass, struct trust_object *parent, void *context)
 {
 	struct trust_object *object = trust_new(fclass, parent, context);
 
-	if (object)
+	if (object) {
 		object->ep.msg = &trust_msg_ops;
+		object->ep.atomic = &trust_atomic_ops;
+	}
 	return object;
 }
 

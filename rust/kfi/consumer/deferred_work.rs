@@ -210,7 +210,8 @@ impl WorkObjects<'_> {
     }
 
     /// Returns whether the provider may see an operation on these objects: the endpoint that keeps the
-    /// regions whose descriptors are named is the one that the work names, and takes so many entries.
+    /// regions whose descriptors are named is the one that the work names, and takes so many entries, of
+    /// which all lists have as much.
     fn allow(&self, ep: Option<&Endpoint>, operation: &Operation<'_>, shape: Shape) -> bool {
         let (Some(ep), Some(named)) = (ep, self.ep) else {
             return false;
@@ -219,6 +220,7 @@ impl WorkObjects<'_> {
             && ep.can_be_told(operation.kind)
             && ep.owns_regions(operation)
             && ep.limits().allow(operation, shape)
+            && operation.has_equal_totals(true)
     }
 }
 
@@ -367,7 +369,8 @@ pub struct DeferredWork {
     domain: Serial,
     objects: [Option<Serial>; 4],
     /// Whether the provider may see it: not if an object is of another class or domain, if there is no
-    /// endpoint that such operations are for, or if there are more entries than it takes.
+    /// endpoint that such operations are for, if there are more entries than it takes, or if lists differ
+    /// in how much they have.
     valid: bool,
     /// The resources of the operations, but for those on counters.
     uses: Option<Arc<Uses>>,

@@ -363,6 +363,36 @@ impl Operation<'_> {
         }
     }
 
+    /// Returns whether there are as many elements in all lists of an operation that has several: those
+    /// of its operands, where it has any, of results, of what is compared with, and of the peer's memory,
+    /// if that `has_lengths`. A provider that goes by one of them stays within the others then.
+    pub(super) fn has_equal_totals(&self, has_lengths: bool) -> bool {
+        let elements = self.operands();
+        let (fetches, compares, remote) = match self.kind {
+            Kind::Send | Kind::Recv | Kind::TaggedSend | Kind::TaggedRecv => return true,
+            Kind::Read | Kind::Write | Kind::Atomic => (false, false, has_lengths),
+            Kind::FetchAtomic => (true, false, has_lengths),
+            Kind::CompareAtomic => (true, true, has_lengths),
+        };
+        let local = |list: &[Segment]| {
+            total(
+                list.iter()
+                    .map(|segment| segment.len().checked_div(elements.size)),
+            )
+        };
+        let totals = [
+            (!elements.ignored).then(|| local(self.segments)),
+            fetches.then(|| local(self.results)),
+            compares.then(|| local(self.compares)),
+            remote.then(|| total(self.rma.iter().map(|piece| Some(piece.len)))),
+        ];
+        let mut totals = totals.into_iter().flatten();
+        match totals.next() {
+            Some(Some(first)) => totals.all(|total| total == Some(first)),
+            _ => false,
+        }
+    }
+
     /// Returns the only piece of the peer's memory; `EINVAL` if there is not exactly one.
     fn target(&self) -> Result<RmaSegment> {
         match self.rma {
@@ -402,6 +432,11 @@ impl Arrays {
     }
 }
 
+/// Returns the sum of counts; none if one of them is none, or if that is too large.
+fn total(mut counts: impl Iterator<Item = Option<usize>>) -> Option<usize> {
+    counts.try_fold(0, |sum: usize, count| sum.checked_add(count?))
+}
+
 /// Returns the first element for C, null if there is none.
 fn first<T>(array: &[T]) -> *const T {
     array.first().map_or(ptr::null(), ptr::from_ref)
@@ -414,7 +449,7 @@ impl Endpoint {
     ///
     /// `EINVAL` if the kind has no such form. The answer is that of kfabric, or what it would be:
     /// `EINVAL` for a condition with a counter or a descriptor of a region that is none of the domain,
-    /// or for more entries than the endpoint takes.
+    /// for more entries than the endpoint takes, or for lists that differ in how much they have in all.
     pub fn post(
         &self,
         mut operation: Operation<'_>,
@@ -429,7 +464,8 @@ impl Endpoint {
         }
         if let Form::Array(shape) | Form::Msg(shape) = operation.form {
             operation.check_shape(shape)?;
-            if !self.limits().allow(&operation, shape) {
+            let has_lengths = matches!(operation.form, Form::Msg(_));
+            if !self.limits().allow(&operation, shape) || !operation.has_equal_totals(has_lengths) {
                 return Ok(Err(EINVAL));
             }
         }
@@ -906,6 +942,109 @@ mod tests {
         assert!(One::new(bytes.segments, bytes.operands()).is_err());
         assert!(Local::new(&null, Shape::Kvec).is_err());
         assert_eq!(One::new(&[Segment::null(0)], bytes.operands())?.count, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn all_lists_have_as_many_elements() -> Result {
+        let buffer = page()?;
+        let bytes = |len| Segment::new(buffer.clone(), 0, len, None);
+        let target = |len| RmaSegment {
+            addr: 0,
+            len,
+            key: 1,
+        };
+        let (pieces, less, more) = ([bytes(8)?, bytes(24)?], [bytes(24)?], [bytes(40)?]);
+        // What is left of an element does not count.
+        let whole = [bytes(39)?];
+        let (there, less_there, huge) = (
+            [target(1), target(3)],
+            [target(3)],
+            [target(usize::MAX), target(5)],
+        );
+        let bytes_there = [target(32)];
+        let base = || Operation {
+            rma: &there,
+            ..fetch(&pieces, bindings::KFI_UINT64, bindings::KFI_SUM)
+        };
+        for kind in [Kind::FetchAtomic, Kind::CompareAtomic] {
+            for (results, equal) in [(&pieces[..], true), (&whole, true), (&less, false)] {
+                let operation = Operation {
+                    kind,
+                    results,
+                    compares: &pieces,
+                    ..base()
+                };
+                assert_eq!(operation.has_equal_totals(true), equal);
+                assert_eq!(operation.has_equal_totals(false), equal);
+            }
+            for others in [&less[..], &more, &[]] {
+                let (segments, results, compares) = match kind {
+                    Kind::FetchAtomic => (others, &pieces[..], &pieces[..]),
+                    _ => (&pieces[..], &pieces[..], others),
+                };
+                let operation = Operation {
+                    kind,
+                    segments,
+                    results,
+                    compares,
+                    ..base()
+                };
+                assert!(!operation.has_equal_totals(false));
+            }
+        }
+        for kind in [
+            Kind::Read,
+            Kind::Write,
+            Kind::Atomic,
+            Kind::FetchAtomic,
+            Kind::CompareAtomic,
+        ] {
+            // The lists that a kind has not are not looked at.
+            let results = match kind {
+                Kind::FetchAtomic | Kind::CompareAtomic => &pieces[..],
+                _ => &less,
+            };
+            let exact = if kind.is_atomic() {
+                &there[..]
+            } else {
+                &bytes_there
+            };
+            for (rma, equal) in [
+                (exact, true),
+                (&less_there[..], false),
+                (&huge, false),
+                (&[], false),
+            ] {
+                let operation = Operation {
+                    kind,
+                    results,
+                    compares: &pieces,
+                    rma,
+                    ..base()
+                };
+                assert_eq!(operation.has_equal_totals(true), equal);
+                assert!(operation.has_equal_totals(false));
+            }
+        }
+        // It has no operands, and as many elements as results.
+        let read = Operation {
+            segments: &[],
+            op: bindings::KFI_ATOMIC_READ,
+            ..base()
+        };
+        assert!(read.has_equal_totals(true));
+        let read = Operation {
+            results: &more,
+            ..read
+        };
+        assert!(!read.has_equal_totals(true));
+        // Messages have no other lists.
+        let send = Operation {
+            kind: Kind::Send,
+            ..read
+        };
+        assert!(send.has_equal_totals(true));
         Ok(())
     }
 }

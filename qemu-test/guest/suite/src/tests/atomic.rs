@@ -2,7 +2,7 @@
 
 //! Atomic operations.
 
-use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, MrAttr, Operation};
+use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, MrAttr, OpType, Operation, Work};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
@@ -430,6 +430,37 @@ fn bad_operations(env: &Env) -> Outcome {
         plain().rma(64, 1, 1).atomic(u64_type, sum),
         KfiErrno::EINVAL,
     )?;
+    // The same of each list of those that have several, and later.
+    let domain = &pair.rig.domain;
+    let counter = pair.rig.counter()?;
+    let one = memory.operand.elements(4096, 1);
+    for (kind, op, op_type) in [
+        (Kind::FETCH_ATOMIC, sum, OpType::FETCH_ATOMIC),
+        (
+            Kind::COMPARE_ATOMIC,
+            uapi::KFI_CSWAP,
+            OpType::COMPARE_ATOMIC,
+        ),
+    ] {
+        for form in [Form::V, Form::MSG] {
+            let right = memory.operation(&pair, kind, form, 7).atomic(u64_type, op);
+            let mut wrong = vec![right.clone().segment(one), right.clone().result(one)];
+            if kind == Kind::COMPARE_ATOMIC {
+                wrong.push(right.clone().compare(one));
+            }
+            if form == Form::MSG {
+                wrong.push(right.clone().rma(64, 1, 1));
+            }
+            for operation in wrong {
+                if form == Form::MSG {
+                    let work = Work::transfer(op_type, a.ep.handle(), &operation, &counter, 1);
+                    expect_fabric(domain.queue_work(&work), KfiErrno::EINVAL)?;
+                }
+                fails(operation, KfiErrno::EINVAL)?;
+            }
+        }
+    }
+    drop(counter);
     a.quiet()?;
     check_eq!(memory.target.bytes(0, 64), [0xee; 64].to_vec());
     drop((region, memory));

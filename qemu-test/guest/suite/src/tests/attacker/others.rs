@@ -165,6 +165,55 @@ fn trust_nobody(env: &Env) -> Outcome {
     rig.close()
 }
 
+/// A provider that goes by one list of an atomic operation finds as many elements in the others.
+fn trusted_atomics(
+    rig: &Rig,
+    domain: &Domain,
+    ep: &kfi::Endpoint,
+    counter: &kfi::Counter,
+) -> Outcome {
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let (few, one) = (buffer.elements(0, 3), buffer.elements(512, 1));
+    for (kind, op_type) in [
+        (Kind::FETCH_ATOMIC, OpType::FETCH_ATOMIC),
+        (Kind::COMPARE_ATOMIC, OpType::COMPARE_ATOMIC),
+    ] {
+        for form in [Form::V, Form::MSG] {
+            let mut right = Operation::new(kind, form)
+                .segment(few)
+                .result(few)
+                .rma(0, 3, 1)
+                .atomic(uapi::KFI_UINT64, uapi::KFI_SUM);
+            if kind == Kind::COMPARE_ATOMIC {
+                right = right.compare(few);
+            }
+            let mut wrong = vec![right.clone().segment(one), right.clone().result(one)];
+            if kind == Kind::COMPARE_ATOMIC {
+                wrong.push(right.clone().compare(one));
+            }
+            if form == Form::MSG {
+                wrong.push(right.clone().rma(64, 1, 1));
+            }
+            let queue = |operation: &Operation| {
+                let work = Work::transfer(op_type, ep.handle(), operation, counter, 1);
+                domain.queue_work(&work).map(drop)
+            };
+            expect_fabric(ep.post(&right), KfiErrno::ENOSPC)?;
+            for operation in &wrong {
+                expect_fabric(ep.post(operation), KfiErrno::EINVAL)?;
+            }
+            if form == Form::MSG {
+                expect_fabric(queue(&right), KfiErrno::ENOSPC)?;
+                for operation in &wrong {
+                    expect_fabric(queue(operation), KfiErrno::EINVAL)?;
+                }
+            }
+        }
+    }
+    drop(buffer);
+    Ok(())
+}
+
 /// Domains whose provider demands of all that is opened on them what nobody can give.
 fn trusted_demands(rig: &Rig, fabric: &Fabric) -> Outcome {
     let nothing = (kfi::Mode::default(), kfi::MrMode::default());
@@ -342,6 +391,7 @@ fn trusted_endpoints(
         expect_os(ep.post(&send(outside)), Errno::INVAL)?;
         expect_os(queue(ep.handle(), outside), Errno::INVAL)?;
     }
+    trusted_atomics(rig, domain, &ep, counter)?;
     drop((tx, rx, sep, ep, theirs));
     drop((own, foreign, half, buffer, other_buffer));
     Ok(())
