@@ -38,6 +38,11 @@
  * * The target gets a completion entry as of RMA, see kfi_rma.h, also with
  *   KFI_REMOTE_CQ_DATA in the flags of a call.
  *
+ * * Operands, results, values to compare with and target ranges have as many
+ *   elements in all each, however these are spread over ranges, else the call is
+ *   -KFI_EINVAL. KFI_ATOMIC_READ has no operands: where no target ranges are
+ *   given, the results say how many there are.
+ *
  * * No elements at all are -KFI_EINVAL.
  *
  * * A type or operation the provider lacks is refused with -KFI_EOPNOTSUPP;
@@ -110,7 +115,8 @@ struct kfi_msg_atomic {
 
 /**
  * struct kfi_msg_fetch - result ranges of a deferred fetch or compare operation
- * @msg_iov: array of ranges for the old target values
+ * @msg_iov: array of ranges for the old target values, of as many elements as
+ *   the operation has
  * @desc: array of local descriptors, one for each range, or NULL
  * @iov_count: entries of @msg_iov
  */
@@ -122,7 +128,8 @@ struct kfi_msg_fetch {
 
 /**
  * struct kfi_msg_compare - compare ranges of a deferred compare operation
- * @msg_iov: array of ranges of the values to compare with
+ * @msg_iov: array of ranges of the values to compare with, of as many elements
+ *   as the operation has
  * @desc: array of local descriptors, one for each range, or NULL
  * @iov_count: entries of @msg_iov
  */

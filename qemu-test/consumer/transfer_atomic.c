@@ -441,6 +441,113 @@ static void atomic_errors(struct test *t)
 	atomic_close(t, &bed);
 }
 
+/* The lists of an operation. */
+enum atomic_list {
+	LIST_OPERANDS,
+	LIST_COMPARES,
+	LIST_RESULTS,
+	LIST_TARGETS,
+	LISTS,
+};
+
+/* Posts with ranges that have so many elements in all, at least one in each list. */
+static ssize_t post_totals(struct end *e, enum atomic_call call, bool is_msg, enum kfi_op op,
+			   const size_t counts[LISTS])
+{
+	static u64 memory[LIST_TARGETS][8];
+	struct kfi_ioc lists[LIST_TARGETS][2];
+	struct kfi_rma_ioc rma[2] = {
+		{ 0, 1, 3 },
+		{ 8, counts[LIST_TARGETS] - 1, 3 },
+	};
+	struct kfi_msg_atomic msg = {
+		.msg_iov = lists[LIST_OPERANDS],
+		.iov_count = 2,
+		.addr = e->peer,
+		.rma_iov = rma,
+		.rma_iov_count = 2,
+		.datatype = KFI_UINT64,
+		.op = op,
+		.context = CONTEXT(8),
+	};
+	unsigned int i;
+
+	for (i = 0; i < LIST_TARGETS; i++) {
+		lists[i][0] = (struct kfi_ioc) { memory[i], 1 };
+		lists[i][1] = (struct kfi_ioc) { memory[i] + 1, counts[i] - 1 };
+	}
+	switch (call) {
+	case CALL_PLAIN:
+		return kfi_atomicmsg(e->ep, &msg, KFI_COMPLETION);
+	case CALL_FETCH:
+		if (is_msg)
+			return kfi_fetch_atomicmsg(e->ep, &msg, lists[LIST_RESULTS], NULL, 2,
+						   KFI_COMPLETION);
+		return kfi_fetch_atomicv(e->ep, lists[LIST_OPERANDS], NULL, 2,
+					 lists[LIST_RESULTS], NULL, 2, e->peer, 0, 3,
+					 KFI_UINT64, op, CONTEXT(8));
+	default:
+		if (is_msg)
+			return kfi_compare_atomicmsg(e->ep, &msg, lists[LIST_COMPARES], NULL, 2,
+						     lists[LIST_RESULTS], NULL, 2,
+						     KFI_COMPLETION);
+		return kfi_compare_atomicv(e->ep, lists[LIST_OPERANDS], NULL, 2,
+					   lists[LIST_COMPARES], NULL, 2, lists[LIST_RESULTS],
+					   NULL, 2, e->peer, 0, 3, KFI_UINT64, op, CONTEXT(8));
+	}
+}
+
+/* Each list that an operation has is as long as the others. */
+static void atomic_totals(struct test *t)
+{
+	static const enum kfi_op ops[CALLS] = { KFI_SUM, KFI_SUM, KFI_CSWAP };
+	static struct atomic_bed bed;
+	enum atomic_call call;
+	enum atomic_list list;
+	bool is_msg;
+
+	if (!atomic_open(t, &bed, KFI_REMOTE_READ | KFI_REMOTE_WRITE))
+		return;
+	memset(bed.target, 0, sizeof(bed.target));
+	for (call = 0; call < CALLS; call++) {
+		for (is_msg = call == CALL_PLAIN;; is_msg = true) {
+			size_t counts[LISTS] = { 4, 4, 4, 4 };
+
+			expect(t, post_totals(&bed.a, call, is_msg, ops[call], counts), 0);
+			expect_completion(t, bed.a.tx_cq, CONTEXT(8),
+					  call == CALL_PLAIN ? CHANGED : FETCHED, 32);
+			for (list = 0; list < LISTS; list++) {
+				bool counted = list == LIST_OPERANDS ||
+					(list == LIST_TARGETS && is_msg) ||
+					(list == LIST_RESULTS && call != CALL_PLAIN) ||
+					(list == LIST_COMPARES && call == CALL_COMPARE);
+
+				for (counts[list] = 3; counted && counts[list] <= 5;
+				     counts[list] += 2)
+					expect(t, post_totals(&bed.a, call, is_msg, ops[call],
+							      counts), -KFI_EINVAL);
+				counts[list] = 4;
+				say(t, "call %d, msg %d, list %d", call, is_msg, list);
+			}
+			if (is_msg)
+				break;
+		}
+	}
+	/* Without operands it is the results that count. */
+	for (list = LIST_OPERANDS; list < LISTS; list++) {
+		size_t counts[LISTS] = { 4, 4, 4, 4 };
+		bool counted = list == LIST_RESULTS || list == LIST_TARGETS;
+
+		counts[list] = 3;
+		expect(t, post_totals(&bed.a, CALL_FETCH, true, KFI_ATOMIC_READ, counts),
+		       counted ? -KFI_EINVAL : 0);
+		if (!counted)
+			expect_completion(t, bed.a.tx_cq, CONTEXT(8), FETCHED, 32);
+	}
+	expect_nothing(t, bed.a.tx_cq);
+	atomic_close(t, &bed);
+}
+
 struct adding {
 	struct end end;
 	u64 key;
@@ -500,6 +607,7 @@ const struct test_case atomic_tests[] = {
 	{ "atomic/valid", "", atomic_valid },
 	{ "atomic/inject", "R-CNTR-6", atomic_inject },
 	{ "atomic/errors", "R-CNTR-3", atomic_errors },
+	{ "atomic/totals", "", atomic_totals },
 	{ "atomic/race", "", atomic_race },
 	{}
 };
