@@ -30,8 +30,8 @@ use crate::kfi::{
 /// whatever they have where that would have a pointer; and none is added of the type whose description of
 /// a connection would be freed.
 pub(crate) fn events() -> Result {
-    let info = getinfo(0, None, None, 0, None)?;
-    let fabric = Fabric::open(info.first(), Context::NONE)?;
+    let offers = getinfo(0, None, None, 0, None)?;
+    let fabric = Fabric::open(*offers.first(), Context::NONE)?;
     let contexts = Contexts::new(Quota::new(1 << 20, None)?)?;
     let attr = EventQueueAttr {
         size: 0,

@@ -42,10 +42,10 @@ use crate::kfi::{
 
 /// Shows a counter at work.
 pub(crate) fn example() -> Result {
-    let info = getinfo(0, None, None, 0, None)?;
-    let fabric = Fabric::open(info.first(), Context::NONE)?;
+    let offers = getinfo(0, None, None, 0, None)?;
+    let fabric = Fabric::open(*offers.first(), Context::NONE)?;
     let contexts = Contexts::new(Quota::new(1 << 20, None)?)?;
-    let domain = Domain::open(&fabric, info.first(), Context::NONE, &contexts)?;
+    let domain = Domain::open(&fabric, offers.first(), Context::NONE, &contexts)?;
     let counter = Counter::open(&domain, None, Context::NONE)?;
 
     counter.add(3)?;
@@ -56,16 +56,16 @@ pub(crate) fn example() -> Result {
 
 /// Sends a message, from an endpoint to itself.
 pub(crate) fn message() -> Result {
-    let info = getinfo(0, None, None, 0, None)?;
-    let fabric = Fabric::open(info.first(), Context::NONE)?;
+    let offers = getinfo(0, None, None, 0, None)?;
+    let fabric = Fabric::open(*offers.first(), Context::NONE)?;
     let quota = Quota::new(1 << 24, None)?;
     let contexts = Contexts::new(quota.clone())?;
-    let domain = Domain::open(&fabric, info.first(), Context::NONE, &contexts)?;
+    let domain = Domain::open(&fabric, offers.first(), Context::NONE, &contexts)?;
     let queue = CompletionQueue::open(&domain, None, Context::NONE, None)??;
     let av = AddressVector::open(&domain, None, Context::NONE)?;
-    let charge = Quota::charge(&quota, Endpoint::operations_size(info.first()))?;
+    let charge = Quota::charge(&quota, Endpoint::operations_size(*offers.first()))?;
     let kind = EndpointKind::Plain;
-    let ep = Endpoint::open(&domain, kind, info.first(), Context::NONE, charge)?;
+    let ep = Endpoint::open(&domain, kind, *offers.first(), Context::NONE, charge)?;
     ep.bind_queue(&queue, u64::from(KFI_TRANSMIT) | u64::from(KFI_RECV))?;
     ep.any().bind(av.any(), 0)?;
     ep.any().enable()?;

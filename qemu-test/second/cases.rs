@@ -36,6 +36,7 @@ mod memory_direction;
 mod memory_kept;
 mod names;
 mod objects_kept;
+mod offer_changed;
 mod open_twice;
 mod operation_context;
 mod ops_by_another_name;

@@ -67,6 +67,7 @@ mod hints;
 mod leftovers;
 mod memory_region;
 mod object;
+mod offers;
 mod operation;
 mod peak;
 mod poll_set;
@@ -148,6 +149,10 @@ pub use object::{
     Closable,
     HasWaitQueue,
     Listener, //
+};
+pub use offers::{
+    Offer,
+    Offers, //
 };
 pub use operation::{
     element_size,

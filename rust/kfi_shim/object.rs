@@ -9,51 +9,49 @@ use kernel::{
     sync::Arc, //
 };
 
-use crate::kfi::{
-    consumer::{
-        self,
-        AddressVector,
-        AnyObject,
-        Buffer,
-        Charge,
-        Closable,
-        CompletionQueue,
-        Counter,
-        Domain,
-        Endpoint,
-        EventQueue,
-        Fabric,
-        MemoryRegion,
-        Multicast,
-        PassiveEndpoint,
-        PollSet,
-        SharedTransmit,
-        WaitSet, //
-    },
-    info::Info, //
+use crate::kfi::consumer::{
+    self,
+    AddressVector,
+    AnyObject,
+    Buffer,
+    Charge,
+    Closable,
+    CompletionQueue,
+    Counter,
+    Domain,
+    Endpoint,
+    EventQueue,
+    Fabric,
+    MemoryRegion,
+    Multicast,
+    Offers,
+    PassiveEndpoint,
+    PollSet,
+    SharedTransmit,
+    WaitSet, //
 };
 
 /// An answer of kfi_getinfo, and its part in the memory.
 pub(crate) struct Answer {
-    info: Info,
+    offers: Offers,
     _charge: Charge,
 }
 
 impl Answer {
     /// Keeps an answer.
-    pub(crate) fn new(info: Info, charge: Charge) -> Self {
+    pub(crate) fn new(offers: Offers, charge: Charge) -> Self {
         Self {
-            info,
+            offers,
             _charge: charge,
         }
     }
 }
 
 impl core::ops::Deref for Answer {
-    type Target = Info;
+    type Target = Offers;
 
-    fn deref(&self) -> &Info {
-        &self.info
+    fn deref(&self) -> &Offers {
+        &self.offers
     }
 }
 

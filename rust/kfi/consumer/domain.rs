@@ -35,7 +35,8 @@ use super::{
         ObjectClass,
         ToClose, //
     },
-    Fabric, //
+    Fabric,
+    Offer, //
 };
 use crate::kfi::{
     bindings,
@@ -86,23 +87,26 @@ impl Drop for Domain {
 }
 
 impl Domain {
-    /// Opens the domain that `info` describes; `EINVAL` for that of another provider, `EOPNOTSUPP` if
+    /// Opens the domain that a provider offers; `EINVAL` for that of another provider, `EOPNOTSUPP` if
     /// its objects are not for several threads at a time, as ours may be used, or if that demands what
     /// this consumer cannot give, whatever is asked of its endpoints. `contexts` are those of all
     /// operations on it.
     ///
+    /// What is demanded of the consumer of its endpoints is believed to stand in the offer, whichever
+    /// entry these are opened with.
+    ///
     /// May sleep.
     pub fn open(
         fabric: &Fabric,
-        info: InfoRef<'_>,
+        offer: Offer<'_>,
         context: Context,
         contexts: &Arc<Contexts>,
     ) -> Result<Self> {
-        op_flags(info)?;
-        if info.prov_name() != Some(fabric.provider()) {
+        op_flags(*offer)?;
+        if offer.prov_name() != Some(fabric.provider()) {
             return Err(EINVAL);
         }
-        if !info.is_thread_safe() {
+        if !offer.is_thread_safe() {
             return Err(EOPNOTSUPP);
         }
         let provider = CString::try_from(fabric.provider())?;
@@ -110,11 +114,11 @@ impl Domain {
         let works = Works::new(contexts.quota())?;
         let owner = Arc::new(Contexts::owner(contexts)?, GFP_KERNEL_ACCOUNT)?;
         let mut domain = ptr::null_mut();
-        // SAFETY: `fabric` is open, `info` is valid; the provider only reads it.
+        // SAFETY: `fabric` is open, `offer` is valid; the provider only reads it.
         to_result(unsafe {
             bindings::kfi_domain(
                 fabric.as_raw(),
-                info.as_raw(),
+                offer.as_raw(),
                 &mut domain,
                 context.as_raw(),
             )

@@ -491,7 +491,8 @@ impl Endpoint {
         self
     }
 
-    /// Opens an endpoint; `charge` is what counts for its operations, until it is closed and none of
+    /// Opens an endpoint. `info` may be an entry that its consumer has made: what the provider demands
+    /// was looked for when the domain was opened, and here again. `charge` is what counts for its operations, until it is closed and none of
     /// their completions is in a queue any more: at least [`Self::operations_size`], or else a
     /// budget says less than there is. May sleep.
     pub fn open(

@@ -15,15 +15,18 @@ use kernel::{
     }, //
 };
 
-use super::object::{
-    object,
-    AnyObject,
-    Closable,
-    HasWaitQueue,
-    Lineage,
-    Object,
-    ObjectClass,
-    ToClose, //
+use super::{
+    object::{
+        object,
+        AnyObject,
+        Closable,
+        HasWaitQueue,
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
+    },
+    Offers, //
 };
 use crate::kfi::{
     bindings,
@@ -36,7 +39,7 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
-/// Asks all providers what there is; `ENODATA` if nothing matches. The answer names no open objects.
+/// Asks all providers what there is; `ENODATA` if nothing matches.
 ///
 /// May sleep.
 pub fn getinfo(
@@ -45,7 +48,7 @@ pub fn getinfo(
     service: Option<&CStr>,
     flags: u64,
     hints: Option<&super::Hints<'_>>,
-) -> Result<Info> {
+) -> Result<Offers> {
     let mut info = ptr::null_mut();
     // SAFETY: All pointers are null or valid for the call, and so are the objects that the hints name.
     to_result(unsafe {
@@ -61,7 +64,8 @@ pub fn getinfo(
     // SAFETY: On success the caller owns the chain.
     let mut info = unsafe { Info::from_raw(info) }.ok_or(ENODATA)?;
     info.forget_objects();
-    Ok(info)
+    // SAFETY: It has just been answered, and the objects were taken out.
+    Ok(unsafe { Offers::new(info) })
 }
 
 object! {

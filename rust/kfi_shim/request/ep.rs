@@ -62,7 +62,7 @@ pub(super) fn ep_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     }
     let info = Session::get::<Answer>(session, request.info)?;
     let entry = entry(&info, request.index)?;
-    ep_open_with(session, argument, request, entry)
+    ep_open_with(session, argument, request, *entry)
 }
 
 /// Opens an endpoint with an entry.

@@ -35,7 +35,7 @@ pub(super) fn fabric(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
         session,
         request.context,
         estimate::FABRIC,
-        |context| Fabric::open(entry, context),
+        |context| Fabric::open(*entry, context),
         |result, handle| {
             request.result = result;
             request.fabric = handle;
@@ -61,12 +61,12 @@ pub(super) fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
         return Err(EOPNOTSUPP);
     }
     // The modes that its provider demands of all that is opened on it, whatever is asked for then.
-    op_flags(entry)?;
+    op_flags(*entry)?;
     let contexts = session.contexts();
     opened(
         session,
         request.context,
-        estimate::domain(entry),
+        estimate::domain(*entry),
         |context| session.for_its_user(|| Domain::open(&fabric, entry, context, contexts)),
         |result, handle| {
             request.result = result;

@@ -28,12 +28,10 @@ use crate::{
             Domain,
             Fabric,
             Hints,
+            Offer,
+            Offers,
             Quota,
             Text, //
-        },
-        info::{
-            Info,
-            InfoRef, //
         },
         linux::uaccess::{
             self,
@@ -157,8 +155,8 @@ pub(super) fn getinfo(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
 }
 
 /// Returns an entry of an answer; `EINVAL` if there is none.
-pub(super) fn entry(info: &Info, index: u32) -> Result<InfoRef<'_>> {
-    info.iter().nth(usize::try_from(index)?).ok_or(EINVAL)
+pub(super) fn entry(offers: &Offers, index: u32) -> Result<Offer<'_>> {
+    offers.iter().nth(usize::try_from(index)?).ok_or(EINVAL)
 }
 
 /// Copies an entry of an answer.
@@ -172,7 +170,7 @@ pub(super) fn read_info(session: ArcBorrow<'_, Session>, argument: Argument) -> 
         return Err(E2BIG);
     }
     let info = Session::get::<Answer>(session, request.info)?;
-    let value = info::by_value(entry(&info, request.index)?)?;
+    let value = info::by_value(*entry(&info, request.index)?)?;
     let buffer = UserPtr::from_addr(usize::try_from(request.buffer)?);
     uaccess::write(buffer, size, &*value)
 }
@@ -196,7 +194,7 @@ pub(super) fn info_text(session: ArcBorrow<'_, Session>, argument: Argument) -> 
         return Err(E2BIG);
     }
     let info = Session::get::<Answer>(session, request.info)?;
-    let text = Text::of_info(entry(&info, request.index)?).ok_or(ENOMEM)?;
+    let text = Text::of_info(*entry(&info, request.index)?).ok_or(ENOMEM)?;
     request.len = put_text(text.as_c_str(), request.text, request.size)?;
     argument.write(&request)
 }
