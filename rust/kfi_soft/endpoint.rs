@@ -852,15 +852,12 @@ fn prepare_receive(
         return Err(EINVAL);
     }
     let context = operation.context();
-    let memory = Incoming::take(operation, gfp).map_err(transmitter::enomem_to_eagain)?;
-    if multi && memory.len() == 0 {
-        return Err(EINVAL);
-    }
     let buffer = if multi {
-        let buffer = MultiUse::new(memory, min_multi_recv, gfp);
+        let buffer = MultiUse::take(operation, min_multi_recv, gfp);
         ReceiveBuffer::Multi(buffer.map_err(transmitter::enomem_to_eagain)?, 0)
     } else {
-        ReceiveBuffer::One(memory)
+        let memory = Incoming::take(operation, gfp);
+        ReceiveBuffer::One(memory.map_err(transmitter::enomem_to_eagain)?)
     };
     let memory = match completer {
         Some(completer) => completer.receive_memory(gfp)?,

@@ -60,6 +60,11 @@ fn write_by_what_is_left(left: Left<()>) {
     left.data();
 }
 
+fn share_what_is_for_one(memory: Incoming) {
+    #[cfg(wrong)]
+    let _ = SharedUse::share(memory, (), GFP_KERNEL); //~ E0624
+}
+
 fn make_up(context: Context, outcome: Outcome) {
     #[cfg(wrong)]
     {

@@ -327,8 +327,10 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     /// counter. Only when the endpoint is closed may an operation be dropped instead of ended: the
     /// consumer never hears of it. No type ensures any of this.
     ///
-    /// The memory of the operation is the consumer's again when its completion is read, which types
-    /// ensure, and also when this fails, when [`Object::release`] of the endpoint has returned, and when
+    /// The memory of the operation is the consumer's again when its completion is read; that of a receive
+    /// for several messages when the completion is read that tells the release, or that it was cancelled.
+    /// Types ensure that, but for which receives are for several messages: see [`SharedUse::take`]. It is
+    /// the consumer's also when this fails, when [`Object::release`] of the endpoint has returned, and when
     /// a call that takes deferred work back has returned: by then all that has the memory ([`Outgoing`],
     /// [`Lasting`], [`Incoming`], [`SharedUse`], and anything made of these) must have been dropped. No
     /// type ensures that: one that is kept longer uses freed memory.
@@ -337,6 +339,7 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     /// [`Lasting`]: super::Lasting
     /// [`Incoming`]: super::Incoming
     /// [`SharedUse`]: super::SharedUse
+    /// [`SharedUse::take`]: super::SharedUse::take
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result;
 
     /// Cancels an operation; `ENOENT` if there is none with that context.

@@ -267,6 +267,10 @@ impl Incoming {
         let Local::Target(target) = operation.local else {
             return Err(EINVAL);
         };
+        // What is read goes to a target, too.
+        if !operation.kind.is_receive() {
+            return Err(EINVAL);
+        }
         // INVARIANT: Nobody else is given it: the operation is gone, which has had it alone.
         Ok(Self {
             // SAFETY: It stays in what is returned, which is consumed when the right to tell the end
@@ -307,7 +311,9 @@ impl Incoming {
 ///
 /// # Invariants
 ///
-/// There are as many [`SharedUse`]s as `uses`, or less.
+/// - There are as many [`SharedUse`]s as `uses`, or less.
+/// - The consumer has the memory again by an entry that tells the release, or that the receive was
+///   cancelled, and by no other.
 #[pin_data]
 struct Shared<T> {
     memory: Incoming,
@@ -328,9 +334,25 @@ pub struct SharedUse<T>(Arc<Shared<T>>);
 pub struct Left<T>(Arc<Shared<T>>);
 
 impl<T> SharedUse<T> {
-    /// Shares the memory of a receive, of which this is the first use.
-    pub fn new(memory: Incoming, data: impl PinInit<T>, gfp: Flags) -> Result<Self> {
-        // INVARIANT: One use, which this is.
+    /// Takes the memory of a receive for several messages, of which this is the first use. `EINVAL` if it
+    /// is for one: the consumer has that memory again by the first entry, whoever else uses it.
+    ///
+    /// [`OpFlags::MULTI_RECV`] says what it is, but no type ensures that the flag is meant: among the
+    /// default flags it means the receives only, tagged or not, for which the endpoint has the
+    /// capability, and all others are to be taken as an [`Incoming`].
+    pub fn take(operation: Operation<'_>, data: impl PinInit<T>, gfp: Flags) -> Result<Self> {
+        let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD;
+        let flags = operation.flags;
+        if !flags.contains(OpFlags::MULTI_RECV) || flags.intersects(looks) {
+            return Err(EINVAL);
+        }
+        Self::share(Incoming::take(operation, gfp)?, data, gfp)
+    }
+
+    /// Shares the memory of a receive for several messages.
+    fn share(memory: Incoming, data: impl PinInit<T>, gfp: Flags) -> Result<Self> {
+        // INVARIANT: One use, which this is. The receive is for several messages, by the flags that the
+        // consumer has posted it with.
         Ok(Self(Arc::pin_init(
             pin_init!(Shared {
                 memory,
@@ -388,8 +410,13 @@ mod tests {
     use super::*;
     use crate::kfi::{
         flags::CompletionFlags,
+        memory::{
+            RemoteRanges,
+            TargetBuffers, //
+        },
         provider::ADDR_NOTAVAIL, //
     };
+    use core::ptr;
 
     const RELEASE: u64 = CompletionFlags::MULTI_RECV.as_raw();
 
@@ -415,7 +442,7 @@ mod tests {
 
     #[test]
     fn release_is_told_by_the_last_use() -> Result {
-        let first = SharedUse::new(incoming(), (), GFP_KERNEL)?;
+        let first = SharedUse::share(incoming(), (), GFP_KERNEL)?;
         let second = first.enter();
         let (ended, left) = first.end();
         assert!(!ended.is_last());
@@ -429,6 +456,26 @@ mod tests {
         let completion = ended.complete(&outcome(RELEASE | 1));
         assert_eq!(completion.outcome().flags, RELEASE | 1);
         Ok(())
+    }
+
+    #[test]
+    fn memory_is_shared_of_receives_for_several_messages_only() {
+        let take = |kind, flags: OpFlags| {
+            let operation = Operation {
+                flags,
+                ..Operation::new(kind, TargetBuffers::NONE, 0, ptr::null_mut())
+            };
+            SharedUse::take(operation, (), GFP_KERNEL).err()
+        };
+        let tagged = Kind::TaggedReceive { tag: 0, ignore: 0 };
+        let remote = RemoteRanges::one(0, 1, 0);
+        let several = OpFlags::MULTI_RECV | OpFlags::COMPLETION;
+        for kind in [Kind::Receive, tagged] {
+            assert_eq!(take(kind, several), None);
+            assert_eq!(take(kind, OpFlags::COMPLETION), Some(EINVAL));
+            assert_eq!(take(kind, several | OpFlags::PEEK), Some(EINVAL));
+        }
+        assert_eq!(take(Kind::Read { remote }, several), Some(EINVAL));
     }
 
     #[test]

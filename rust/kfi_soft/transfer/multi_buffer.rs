@@ -33,8 +33,8 @@ use crate::{
         },
         provider::{
             Ended,
-            Incoming,
             Left,
+            Operation,
             SharedUse, //
         }, //
     }, //
@@ -62,13 +62,18 @@ pub(crate) struct MultiLeft {
 }
 
 impl MultiUse {
-    /// A buffer that is released when less than `min` bytes are left, used by its receive.
-    pub(crate) fn new(memory: Incoming, min: usize, flags: Flags) -> Result<Self> {
+    /// Takes the buffer of a receive, which is released when less than `min` bytes are left; `EINVAL` if
+    /// it has no bytes.
+    pub(crate) fn take(operation: Operation<'_>, min: usize, flags: Flags) -> Result<Self> {
         let buffer = pin_init!(MultiBuffer {
             min,
             notify <- new_spinlock_irq!(None, "kfi_soft::MultiBuffer::notify"),
         });
-        Ok(Self(SharedUse::new(memory, buffer, flags)?))
+        let shared = SharedUse::take(operation, buffer, flags)?;
+        if shared.memory().len() == 0 {
+            return Err(EINVAL);
+        }
+        Ok(Self(shared))
     }
 
     /// Returns a place in the memory.
