@@ -13,8 +13,10 @@ use crate::kfi::{
     provider::{
         Completion,
         CompletionBuffer,
+        CompletionError,
         Counted,
         Ended,
+        Failure,
         Incoming,
         Lasting,
         Left,
@@ -63,6 +65,23 @@ fn write_by_what_is_left(left: Left<()>) {
 fn share_what_is_for_one(memory: Incoming) {
     #[cfg(wrong)]
     let _ = SharedUse::share(memory, (), GFP_KERNEL); //~ E0624
+}
+
+fn cancel_a_part(shared: SharedUse<()>, outcome: &Outcome, failure: Failure) -> CompletionError {
+    let (ended, _left) = shared.end();
+    #[cfg(wrong)]
+    let error: CompletionError = (ended.complete(outcome), failure).into(); //~ E0277
+    #[cfg(not(wrong))]
+    let error = ended.fail(outcome, failure);
+    error
+}
+
+fn cancel_later(mut error: CompletionError, failure: Failure) -> CompletionError {
+    #[cfg(wrong)]
+    {
+        error.failure = failure; //~ E0616
+    }
+    error
 }
 
 fn make_up(context: Context, outcome: Outcome) {

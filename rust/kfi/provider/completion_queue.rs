@@ -251,12 +251,41 @@ impl Completion {
     }
 }
 
-/// An operation that has ended, maybe with an error.
+/// An operation that has ended, maybe with an error: a [`Completion`] without one, or what
+/// [`Ended::fail`] returns.
+///
+/// [`Ended::fail`]: super::Ended::fail
 pub struct CompletionError {
     /// The operation.
-    pub completion: Completion,
+    pub(super) completion: Completion,
     /// The failure.
-    pub failure: Failure,
+    pub(super) failure: Failure,
+}
+
+impl CompletionError {
+    /// Returns the failure.
+    #[allow(dead_code, reason = "not every provider has a queue of its own")]
+    pub fn failure(&self) -> &Failure {
+        &self.failure
+    }
+
+    /// Returns the completion, without the failure.
+    #[allow(dead_code, reason = "not every provider has a queue of its own")]
+    #[inline]
+    pub fn into_completion(self) -> Completion {
+        self.completion
+    }
+}
+
+impl From<Completion> for CompletionError {
+    /// Of an operation that has succeeded.
+    #[inline]
+    fn from(completion: Completion) -> Self {
+        Self {
+            completion,
+            failure: Failure::NONE,
+        }
+    }
 }
 
 /// The failure of an operation; by default there is none.
@@ -345,7 +374,13 @@ impl ErrorBuffer<'_> {
     }
 
     /// Shows an error that stays in the queue, if that is asked for.
-    pub fn show(&mut self, completion: &Completion, failure: &Failure) {
+    #[allow(dead_code, reason = "not every provider has a queue of its own")]
+    pub fn show(&mut self, error: &CompletionError) {
+        self.show_parts(&error.completion, &error.failure);
+    }
+
+    /// As [`Self::show`], if what an error has lies in two places.
+    pub(super) fn show_parts(&mut self, completion: &Completion, failure: &Failure) {
         if self.peek {
             self.fill(completion, failure);
         }

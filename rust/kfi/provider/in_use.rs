@@ -40,6 +40,8 @@ use kernel::{
 use super::{
     AtomicForm,
     Completion,
+    CompletionError,
+    Failure,
     Kind,
     Operation,
     Outcome, //
@@ -102,6 +104,18 @@ impl Ended {
     #[inline]
     pub fn complete(self, outcome: &Outcome) -> Completion {
         Completion::new(self.context, self.part != Part::Some, outcome)
+    }
+
+    /// Returns what tells it together with a failure. That a receive was cancelled gives its memory back,
+    /// so a use of memory that others use, too, fails with `EIO` instead.
+    pub fn fail(self, outcome: &Outcome, mut failure: Failure) -> CompletionError {
+        if self.part == Part::Some && failure.err == Failure::from(ECANCELED).err {
+            failure.err = Failure::from(EIO).err;
+        }
+        CompletionError {
+            completion: self.complete(outcome),
+            failure,
+        }
     }
 
     /// Returns the right to count it, in one of the counters that are bound for it.
@@ -455,6 +469,31 @@ mod tests {
         assert!(ended.is_last());
         let completion = ended.complete(&outcome(RELEASE | 1));
         assert_eq!(completion.outcome().flags, RELEASE | 1);
+        Ok(())
+    }
+
+    #[test]
+    fn that_it_was_cancelled_is_told_by_the_last_use() -> Result {
+        let cancelled = Failure {
+            olen: 7,
+            ..ECANCELED.into()
+        };
+        let fails_with = |ended: Ended, failure: Failure| {
+            let error = ended.fail(&outcome(1), failure);
+            assert_eq!(error.failure().olen, failure.olen);
+            let err = error.failure().err;
+            assert_eq!(error.into_completion().outcome().flags, 1);
+            err
+        };
+        let first = SharedUse::share(incoming(), (), GFP_KERNEL)?;
+        let (second, third) = (first.enter(), first.enter());
+        assert_eq!(fails_with(first.end().0, cancelled), Failure::from(EIO).err);
+        assert_eq!(
+            fails_with(second.end().0, ENOMEM.into()),
+            Failure::from(ENOMEM).err
+        );
+        assert_eq!(fails_with(third.end().0, cancelled), cancelled.err);
+        assert_eq!(fails_with(incoming().end(), cancelled), cancelled.err);
         Ok(())
     }
 

@@ -387,7 +387,7 @@ impl CompletionQueue {
             // Another reader may have it by now.
             if let Some(entry) = Self::popped(entries.pop_completion(), taken) {
                 // There is room.
-                let _ = buffer.push(entry.completion);
+                let _ = buffer.push(entry.into_completion());
             }
         }
         Ok(false)

@@ -367,12 +367,7 @@ impl Completer {
         place: EntryPlace<'_>,
     ) {
         if let Some(completion) = completion {
-            self.report(place, || {
-                Some(CompletionError {
-                    completion,
-                    failure: Failure::NONE,
-                })
-            });
+            self.report(place, || Some(completion.into()));
         }
         if let Some(counter) = self.counter(event) {
             count(counter, Counted::remote(), false);
@@ -418,9 +413,9 @@ impl Counts {
 
 /// Returns the entry that reports the end of an operation.
 fn entry(ended: Ended, outcome: &Outcome, failure: Option<Failure>) -> CompletionError {
-    CompletionError {
-        completion: ended.complete(outcome),
-        failure: failure.unwrap_or(Failure::NONE),
+    match failure {
+        Some(failure) => ended.fail(outcome, failure),
+        None => ended.complete(outcome).into(),
     }
 }
 

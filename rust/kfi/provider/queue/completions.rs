@@ -237,7 +237,7 @@ impl Completions {
         };
         let looks = buffer.is_peek();
         if looks {
-            buffer.show(completion, failure);
+            buffer.show_parts(completion, failure);
         }
         Ok(!looks)
     }

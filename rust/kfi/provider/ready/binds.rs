@@ -44,7 +44,6 @@ use crate::kfi::{
     linux::queue::Vacant,
     provider::{
         address_book::BookAddress,
-        CompletionError,
         Direction,
         Directions,
         DomainOps,
@@ -337,11 +336,7 @@ where
         let counted = ended.counted();
         if let Some(bound) = side.queue.as_ref().filter(|_| wants_entry) {
             let flags = flags.as_raw() | outcome.flags;
-            let completion = ended.complete(&Outcome { flags, ..outcome });
-            let entry = CompletionError {
-                completion,
-                failure,
-            };
+            let entry = ended.fail(&Outcome { flags, ..outcome }, failure);
             bound.queue.push(entry, memory);
         }
         // Last: a consumer that has seen the count finds the entry.
