@@ -3,7 +3,8 @@
 //! Mistakes that a provider or a consumer in safe code cannot make.
 //!
 //! Each file compiles, and does not compile with `--cfg wrong`: the lines that end with `//~` are
-//! wrong then, by the code or the words that follow, and nothing else is.
+//! wrong then, by the code or the words that follow, and nothing else is. With `--cfg copied` those are
+//! that say of a type that it is `Copy`: to the compiler it would be, and other lines would not be wrong.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -22,6 +23,7 @@ mod area_map;
 mod buffer_format;
 mod context_class;
 mod contexts_ended;
+mod copied;
 mod default_flags;
 mod device;
 mod ended;

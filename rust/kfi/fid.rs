@@ -65,7 +65,10 @@ use super::{
     },
     flags::OpFlags,
     hold::Dependents,
-    linux::rcu,
+    linux::{
+        linear::Linear,
+        rcu, //
+    },
     live_objects::Live, //
 };
 
@@ -249,6 +252,7 @@ pub struct Opening<'o, C: Class> {
     context: Context,
     data: C::Data,
     _call: Call<'o>,
+    _once: Linear,
 }
 
 impl<C: Class> Opening<'_, C> {
@@ -258,6 +262,7 @@ impl<C: Class> Opening<'_, C> {
             context,
             data,
             _call: PhantomData,
+            _once: Linear,
         }
     }
 }

@@ -25,6 +25,8 @@ pub mod jiffies;
 pub mod key;
 #[cfg(linux_last_work)]
 pub mod last_work;
+#[cfg(linux_linear)]
+pub(super) mod linear;
 pub mod live;
 #[cfg(linux_module_use)]
 pub mod module_use;

@@ -206,7 +206,8 @@ use kernel::{
 use super::{
     bindings,
     errno::ETOOSMALL,
-    flags::QueueFlags, //
+    flags::QueueFlags,
+    linux::linear::Linear, //
 };
 
 /// The text of providers that have no errnos of their own.
@@ -269,6 +270,7 @@ pub struct Answer<'a> {
     to: *mut c_void,
     len: *mut usize,
     _lifetime: PhantomData<&'a mut usize>,
+    _once: Linear,
 }
 
 impl Answer<'_> {
@@ -283,6 +285,7 @@ impl Answer<'_> {
             to,
             len,
             _lifetime: PhantomData,
+            _once: Linear,
         }
     }
 

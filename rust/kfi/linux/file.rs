@@ -40,6 +40,7 @@ use kernel::{
 
 use super::bindings;
 use super::{
+    linear::Linear,
     live::Findable,
     wait_queue::WaitQueue, //
 };
@@ -113,6 +114,7 @@ pub unsafe trait Mappable: Send + Sync + 'static {
 pub struct Area<'a> {
     vma: *mut bindings::vm_area_struct,
     _lifetime: PhantomData<&'a ()>,
+    _once: Linear,
 }
 
 impl Area<'_> {
@@ -351,6 +353,7 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
             let area = Area {
                 vma,
                 _lifetime: PhantomData,
+                _once: Linear,
             };
             T::mmap(this, area)?;
             Ok(0)

@@ -29,7 +29,10 @@ use super::{
 };
 use crate::kfi::{
     flags::AccessFlags,
-    linux::users::Users, //
+    linux::{
+        linear::Linear,
+        users::Users, //
+    }, //
 };
 
 /// Memory as described by the caller that registers it.
@@ -42,6 +45,7 @@ pub struct RegionBuffers<'a> {
     buffers: SourceBuffers<'a>,
     writable: bool,
     captured: &'a Captured,
+    _once: Linear,
 }
 
 impl<'a> RegionBuffers<'a> {
@@ -63,6 +67,7 @@ impl<'a> RegionBuffers<'a> {
             buffers,
             writable: access.contains(AccessFlags::REMOTE_WRITE),
             captured,
+            _once: Linear,
         }
     }
 

@@ -32,7 +32,10 @@ use crate::kfi::{
         AddressVectorFlags,
         InsertFlags, //
     },
-    linux::no_fs::NoFs, //
+    linux::{
+        linear::Linear,
+        no_fs::NoFs, //
+    }, //
 };
 
 /// The class of address vectors.
@@ -140,6 +143,7 @@ pub enum Addresses<'a> {
 pub struct Insertion<'a> {
     addresses: Addresses<'a>,
     results: Results<'a>,
+    _once: Linear,
 }
 
 /// Where the results of an insertion go.
@@ -154,10 +158,11 @@ pub struct Results<'a> {
     context: Context,
     inserted: *mut u64,
     _lifetime: PhantomData<&'a mut u64>,
+    _once: Linear,
 }
 
 /// An insertion whose arguments are not used any more: the right to tell its end.
-pub struct Inserted(Context);
+pub struct Inserted(Context, Linear);
 
 impl Inserted {
     /// Returns the context.
@@ -183,6 +188,7 @@ impl Insertion<'_> {
             context,
             inserted,
             _lifetime: PhantomData,
+            _once: Linear,
         };
         (self.addresses, results)
     }
@@ -214,7 +220,7 @@ impl Insertion<'_> {
 
     /// Ends the use of the arguments.
     pub fn end(self) -> Inserted {
-        Inserted(self.results.context)
+        Inserted(self.results.context, Linear)
     }
 }
 
@@ -318,7 +324,9 @@ unsafe fn insert_with<T: AddressVectorOps>(
             context: Context::from_raw(context),
             inserted,
             _lifetime: PhantomData,
+            _once: Linear,
         },
+        _once: Linear,
     };
     let _no_fs = NoFs::new();
     // Consumers count the addresses that they have got by it.

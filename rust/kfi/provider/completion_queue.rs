@@ -30,7 +30,10 @@ use crate::kfi::{
     },
     flags::CompletionFlags,
     hold::Hold,
-    linux::timeout::Timeout, //
+    linux::{
+        linear::Linear,
+        timeout::Timeout, //
+    }, //
 };
 
 /// The class of completion queues.
@@ -210,6 +213,7 @@ impl Default for Outcome {
 pub struct Completion {
     op_context: Context,
     outcome: Outcome,
+    _once: Linear,
 }
 
 impl Completion {
@@ -224,6 +228,7 @@ impl Completion {
         Self {
             op_context,
             outcome,
+            _once: Linear,
         }
     }
 
@@ -460,6 +465,7 @@ impl CompletionBuffer<'_> {
                     tag,
                     src_addr,
                 },
+            _once,
         } = completion;
         let op_context = op_context.as_raw();
         let buf = buf.as_raw();

@@ -50,6 +50,7 @@ use crate::kfi::{
     context::Context,
     errno::EBADFLAGS,
     flags::OpFlags,
+    linux::linear::Linear,
     memory::{
         pieces::Reserve,
         Cursor,
@@ -70,6 +71,7 @@ use crate::kfi::{
 pub struct Ended {
     context: Context,
     part: Part,
+    _once: Linear,
 }
 
 /// The part of the use that has ended.
@@ -84,12 +86,12 @@ enum Part {
 }
 
 /// The right to count an event, once.
-pub struct Counted(());
+pub struct Counted(Linear);
 
 impl Counted {
     /// The right to count something that a peer did and for which nothing was posted here.
     pub fn remote() -> Self {
-        Self(())
+        Self(Linear)
     }
 }
 
@@ -120,7 +122,7 @@ impl Ended {
 
     /// Returns the right to count it, in one of the counters that are bound for it.
     pub fn counted(&self) -> Counted {
-        Counted(())
+        Counted(Linear)
     }
 }
 
@@ -260,6 +262,7 @@ impl Lasting {
         Ended {
             context: self.context,
             part: Part::Whole,
+            _once: Linear,
         }
     }
 }
@@ -317,6 +320,7 @@ impl Incoming {
         Ended {
             context: self.context,
             part: Part::Whole,
+            _once: Linear,
         }
     }
 }
@@ -406,6 +410,7 @@ impl<T> SharedUse<T> {
         let ended = Ended {
             context: shared.memory.context,
             part: if last { Part::Last } else { Part::Some },
+            _once: Linear,
         };
         (ended, Left(shared))
     }

@@ -34,6 +34,7 @@ use crate::kfi::{
         AccessFlags,
         RegionFlags, //
     },
+    linux::linear::Linear,
     memory::{
         region::{
             Captured,
@@ -115,7 +116,7 @@ unsafe impl<T: MemoryRegionOps> Tables<MemoryRegionClass> for T {
             GET_RAW_MR | REFRESH if arg.is_null() => Some(Err(EINVAL)),
             GET_RAW_MR => {
                 // SAFETY: The command takes a `struct kfi_mr_raw_attr *`, which is not null.
-                let out = RawKey(unsafe { &*arg.cast() });
+                let out = RawKey(unsafe { &*arg.cast() }, Linear);
                 Some(T::raw_key(this, out))
             }
             REFRESH => {
@@ -131,7 +132,7 @@ unsafe impl<T: MemoryRegionOps> Tables<MemoryRegionClass> for T {
 }
 
 /// Where KFI_GET_RAW_MR wants the raw key.
-pub struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr);
+pub struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr, Linear);
 
 impl RawKey<'_> {
     /// Returns the flags, yet to be checked.

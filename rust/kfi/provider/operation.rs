@@ -13,6 +13,7 @@ use crate::kfi::{
     context::Context,
     fid::AnyFid,
     flags::OpFlags,
+    linux::linear::Linear,
     memory::{
         Local,
         RemoteRanges,
@@ -56,6 +57,8 @@ pub struct Operation<'a> {
     pub(super) context: Context,
     /// The condition that it waits for, if it has `KFI_TRIGGER`.
     pub trigger: Option<Trigger<'a>>,
+    /// There is one of it.
+    pub(super) _once: Linear,
 }
 
 impl<'a> Operation<'a> {
@@ -101,6 +104,7 @@ impl<'a> Operation<'a> {
             inject: false,
             context: Context::from_raw(context),
             trigger: None,
+            _once: Linear,
         }
     }
 
