@@ -402,7 +402,7 @@ impl Opening {
         if ep.role != Role::Scalable {
             return Err(EINVAL);
         }
-        if ep.tables().ops.is_null() {
+        if !ep.has(Table::Endpoint) {
             return Err(ENOSYS);
         }
         let account = Account::new(&ep.contexts, charge)?;
@@ -854,13 +854,12 @@ impl Endpoint {
 
     /// Returns whether there are functions for operations of a kind.
     pub(super) fn can(&self, kind: Kind) -> bool {
-        let tables = self.tables();
-        match kind {
-            Kind::Send | Kind::Recv => !tables.msg.is_null(),
-            Kind::TaggedSend | Kind::TaggedRecv => !tables.tagged.is_null(),
-            Kind::Read | Kind::Write => !tables.rma.is_null(),
-            Kind::Atomic | Kind::FetchAtomic | Kind::CompareAtomic => !tables.atomic.is_null(),
-        }
+        self.has(match kind {
+            Kind::Send | Kind::Recv => Table::Message,
+            Kind::TaggedSend | Kind::TaggedRecv => Table::Tagged,
+            Kind::Read | Kind::Write => Table::Rma,
+            Kind::Atomic | Kind::FetchAtomic | Kind::CompareAtomic => Table::Atomic,
+        })
     }
 
     /// Returns whether a provider may be told to carry out an operation of a kind on this: whether it
@@ -903,17 +902,29 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Returns the head, with the tables of operations; a context may lack some of these.
-    pub(super) fn tables(&self) -> &bindings::kfid_ep {
-        // SAFETY: The endpoint is open; its tables do not change.
-        unsafe { &*self.as_raw() }
+    /// Returns whether there is a table of operations; a context may lack some of them.
+    fn has(&self, table: Table) -> bool {
+        let ep = self.as_raw();
+        // SAFETY: The endpoint is open; its tables do not change. No reference is made to the head, of which
+        // the provider may change other fields meanwhile.
+        let is_null = unsafe {
+            match table {
+                Table::Endpoint => (*ep).ops.is_null(),
+                Table::Cm => (*ep).cm.is_null(),
+                Table::Message => (*ep).msg.is_null(),
+                Table::Tagged => (*ep).tagged.is_null(),
+                Table::Rma => (*ep).rma.is_null(),
+                Table::Atomic => (*ep).atomic.is_null(),
+            }
+        };
+        !is_null
     }
 
     /// Cancels an operation that its user knows by a number; `EINTR` for a signal, if there are many
     /// of that number. In process context; may sleep, other than kfi_cancel.
     pub fn cancel(&self, number: u64) -> Result {
         kernel::task::might_sleep();
-        if self.tables().ops.is_null() {
+        if !self.has(Table::Endpoint) {
             return Err(ENOSYS);
         }
         let owners = [self.owner, self.domain_owner];
@@ -927,7 +938,7 @@ impl Endpoint {
     /// Reads an option; returns how long it is, even if there is not as much room. May sleep.
     pub fn getopt(&self, level: c_int, name: c_int, value: &mut [u8]) -> (Result, usize) {
         let mut len = value.len();
-        if self.tables().ops.is_null() {
+        if !self.has(Table::Endpoint) {
             return (Err(ENOSYS), len);
         }
         // SAFETY: The endpoint is open; there is room for `len` bytes.
@@ -945,7 +956,7 @@ impl Endpoint {
 
     /// Sets an option. May sleep.
     pub fn setopt(&self, level: c_int, name: c_int, value: &[u8]) -> Result {
-        if self.tables().ops.is_null() {
+        if !self.has(Table::Endpoint) {
             return Err(ENOSYS);
         }
         // SAFETY: The endpoint is open; there are as many bytes.
@@ -962,7 +973,7 @@ impl Endpoint {
 
     /// Returns what an endpoint needs for names and connections; `ENOSYS` if it has none of that.
     fn cm(&self) -> Result<*mut bindings::kfid_ep> {
-        if self.tables().cm.is_null() {
+        if !self.has(Table::Cm) {
             return Err(ENOSYS);
         }
         Ok(self.as_raw())
@@ -1016,6 +1027,23 @@ impl Endpoint {
         // SAFETY: It has just been opened.
         Ok(unsafe { Multicast::new(opened(ret, mc)?, self.lineage()) })
     }
+}
+
+/// A table of operations of an endpoint or context.
+#[derive(Clone, Copy)]
+enum Table {
+    /// Of all of them.
+    Endpoint,
+    /// Names and connections.
+    Cm,
+    /// Messages.
+    Message,
+    /// Tagged messages.
+    Tagged,
+    /// Remote memory access.
+    Rma,
+    /// Atomic operations.
+    Atomic,
 }
 
 /// Flags with which a receive takes several messages.

@@ -818,7 +818,7 @@ impl Endpoint {
     /// Asks for an atomic operation; returns how many elements one may have. `EINVAL` for a kind that is
     /// not atomic. May sleep.
     pub fn atomic_valid(&self, kind: Kind, datatype: u32, op: u32) -> Result<Answer<usize>> {
-        if self.tables().atomic.is_null() {
+        if !self.can(Kind::Atomic) {
             return Ok(Err(ENOSYS));
         }
         let mut count = 0;
