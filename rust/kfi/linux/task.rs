@@ -15,8 +15,10 @@ pub fn cond_resched() {
 /// Returns the flags of the current task.
 #[allow(dead_code, reason = "not every module asks")]
 fn flags() -> c_uint {
-    // SAFETY: A task may look at its own flags, most of which only it changes.
-    unsafe { (*kernel::current!().as_ptr()).flags }
+    let task = kernel::current!().as_ptr();
+    // As READ_ONCE() does: others may change some of them meanwhile.
+    // SAFETY: A task may look at its own flags.
+    unsafe { (&raw const (*task).flags).read_volatile() }
 }
 
 /// Returns whether the current task never is in user space: it is a thread of the kernel, or one that works
