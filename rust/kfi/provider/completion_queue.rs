@@ -178,7 +178,7 @@ impl TryFrom<bindings::kfi_cq_format> for CompletionFormat {
 /// By default there is nothing to be told, and nobody knows who sent it.
 #[derive(Clone, Copy)]
 pub struct Outcome {
-    /// The flags that describe the operation.
+    /// The flags that describe the operation; its kind need not stand in them.
     pub flags: u64,
     /// Bytes transferred.
     pub len: usize,
@@ -205,6 +205,17 @@ impl Default for Outcome {
     }
 }
 
+/// The flag that tells the release of memory for several messages.
+pub(super) const RELEASE: u64 = CompletionFlags::MULTI_RECV.as_raw();
+
+/// The flags of what a peer did.
+const REMOTE: u64 = CompletionFlags::RMA
+    .union(CompletionFlags::ATOMIC)
+    .union(CompletionFlags::REMOTE_READ)
+    .union(CompletionFlags::REMOTE_WRITE)
+    .union(CompletionFlags::REMOTE_CQ_DATA)
+    .as_raw();
+
 /// An operation that has ended, as it is told. It is neither made up nor copied, as its consumer may
 /// free the memory of the operation: see [`Ended`]. No type ensures that it is told in a queue which is
 /// bound for the operation, and before its endpoint is closed.
@@ -217,30 +228,26 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// A completion of an operation with a context. It may tell the release of memory for several
-    /// messages if `may_release`.
+    /// A completion of an operation with a context, with these flags and not those of the outcome.
     #[inline]
-    pub(super) fn new(op_context: Context, may_release: bool, outcome: &Outcome) -> Self {
-        let mut outcome = *outcome;
-        if !may_release {
-            outcome.flags &= !CompletionFlags::MULTI_RECV.as_raw();
-        }
+    pub(super) fn new(op_context: Context, flags: u64, outcome: &Outcome) -> Self {
         Self {
             op_context,
-            outcome,
+            outcome: Outcome { flags, ..*outcome },
             _once: Linear,
         }
     }
 
-    /// Of something that a peer did, for which nothing was posted here.
+    /// Of something that a peer did, for which nothing was posted here. Flags of what was posted do not
+    /// count.
     pub fn remote(outcome: &Outcome) -> Self {
-        Self::new(Context::NONE, false, outcome)
+        Self::new(Context::NONE, outcome.flags & REMOTE, outcome)
     }
 
     /// With a number for a context.
     #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
     pub fn with_number(number: usize, outcome: &Outcome) -> Self {
-        Self::new(Context::from_number(number), true, outcome)
+        Self::new(Context::from_number(number), outcome.flags, outcome)
     }
 
     /// Returns the context of the operation, for tests.
@@ -835,7 +842,7 @@ unsafe fn read_entry(entry: *const bindings::kfi_cq_err_entry) -> Result<Complet
         ..Outcome::default()
     };
     Ok(CompletionError {
-        completion: Completion::new(Context::from_raw(entry.op_context), true, &outcome),
+        completion: Completion::new(Context::from_raw(entry.op_context), entry.flags, &outcome),
         failure: Failure {
             olen: entry.olen,
             err: entry.err,

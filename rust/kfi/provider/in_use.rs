@@ -38,6 +38,7 @@ use kernel::{
 };
 
 use super::{
+    completion_queue::RELEASE,
     AtomicForm,
     Completion,
     CompletionError,
@@ -49,7 +50,10 @@ use super::{
 use crate::kfi::{
     context::Context,
     errno::EBADFLAGS,
-    flags::OpFlags,
+    flags::{
+        CompletionFlags,
+        OpFlags, //
+    },
     linux::linear::Linear,
     memory::{
         pieces::Reserve,
@@ -70,8 +74,90 @@ use crate::kfi::{
 /// others that share it, if `part` is [`Part::Some`].
 pub struct Ended {
     context: Context,
+    told: Told,
     part: Part,
     _once: Linear,
+}
+
+/// The kind of an operation, as completions tell it: a consumer may take its context for something else if
+/// it is told that another kind of operation has ended.
+///
+/// These are the flags that all completions of such operations have, which lie in the lower half of the word;
+/// with [`RELEASE`], if the memory is for several messages: one of their completions has that, the last.
+#[derive(Clone, Copy)]
+struct Told(u32);
+
+impl Told {
+    /// The flags that the completion of a receive may have besides.
+    const MORE: u64 = CompletionFlags::REMOTE_CQ_DATA.as_raw();
+    /// The flags that the completion of a tagged receive may have beyond these: a peer may have read or
+    /// written its memory.
+    const MORE_TAGGED: u64 = CompletionFlags::RMA
+        .union(CompletionFlags::READ)
+        .union(CompletionFlags::WRITE)
+        .as_raw();
+
+    /// A kind with these flags.
+    const fn new(flags: CompletionFlags) -> Self {
+        assert!(flags.as_raw() >> u32::BITS == 0);
+        Self(flags.as_raw() as u32)
+    }
+
+    /// Returns the kind of a receive; `None` if the operation is none.
+    #[inline(always)]
+    fn of_receive(operation: &Operation<'_>) -> Option<Self> {
+        type Flags = CompletionFlags;
+        let kind = match &operation.kind {
+            Kind::Receive => const { Self::new(Flags::MSG.union(Flags::RECV)) },
+            Kind::TaggedReceive { .. } => const { Self::new(Flags::TAGGED.union(Flags::RECV)) },
+            _ => return None,
+        };
+        const { assert!(OpFlags::MULTI_RECV.as_raw() == RELEASE) };
+        Some(Self(kind.0 | (operation.flags.as_raw() & RELEASE) as u32))
+    }
+
+    /// Returns the kind of an operation of a transmit context; `None` if it is none.
+    #[inline(always)]
+    fn of_transmit(operation: &Operation<'_>) -> Option<Self> {
+        type Flags = CompletionFlags;
+        const TAGGED_RMA: CompletionFlags = Flags::TAGGED.union(Flags::RMA).union(Flags::SEND);
+        let tagged = operation.flags.contains(OpFlags::TAGGED);
+        Some(match &operation.kind {
+            Kind::Send => const { Self::new(Flags::MSG.union(Flags::SEND)) },
+            Kind::TaggedSend { .. } => const { Self::new(Flags::TAGGED.union(Flags::SEND)) },
+            Kind::Read { .. } if tagged => const { Self::new(TAGGED_RMA.union(Flags::READ)) },
+            Kind::Read { .. } => const { Self::new(Flags::RMA.union(Flags::READ)) },
+            Kind::Write { .. } if tagged => const { Self::new(TAGGED_RMA.union(Flags::WRITE)) },
+            Kind::Write { .. } => const { Self::new(Flags::RMA.union(Flags::WRITE)) },
+            Kind::Atomic(atomics) if atomics.is_plain() => {
+                const { Self::new(Flags::ATOMIC.union(Flags::WRITE)) }
+            }
+            Kind::Atomic(_) => const { Self::new(Flags::ATOMIC.union(Flags::READ)) },
+            Kind::Receive | Kind::TaggedReceive { .. } => return None,
+        })
+    }
+
+    /// Returns the flags of a completion, for which a provider has proposed some.
+    #[inline]
+    fn flags(self, proposed: u64, part: Part) -> u64 {
+        let own = u64::from(self.0) & !RELEASE;
+        if own & CompletionFlags::RECV.as_raw() == 0 {
+            return own;
+        }
+        let mut may = u64::from(self.0) | Self::MORE;
+        if own & CompletionFlags::TAGGED.as_raw() != 0 {
+            may |= Self::MORE_TAGGED;
+        }
+        if part == Part::Some {
+            may &= !RELEASE;
+        }
+        let flags = proposed & may;
+        // The release may be told alone.
+        if flags == RELEASE {
+            return RELEASE;
+        }
+        flags | own
+    }
 }
 
 /// The part of the use that has ended.
@@ -101,11 +187,13 @@ impl Ended {
         self.part == Part::Last
     }
 
-    /// Returns the completion that tells it. Of uses of memory for several messages only that of the
-    /// last one can tell the release.
+    /// Returns the completion that tells it. Only that of memory for several messages can tell the release,
+    /// and of uses of it that of the last one. The kind of the operation need not stand in the flags; nor
+    /// does another one count.
     #[inline]
     pub fn complete(self, outcome: &Outcome) -> Completion {
-        Completion::new(self.context, self.part != Part::Some, outcome)
+        let flags = self.told.flags(outcome.flags, self.part);
+        Completion::new(self.context, flags, outcome)
     }
 
     /// Returns what tells it together with a failure. That a receive was cancelled gives its memory back,
@@ -139,8 +227,8 @@ pub struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    /// Takes the memory of an operation. Its description lies in memory of `reserve`, if there is one
-    /// and no other.
+    /// Takes the memory of an operation; `EINVAL` for a receive. Its description lies in memory of
+    /// `reserve`, if there is one and no other.
     #[inline(always)]
     pub fn take(
         operation: Operation<'a>,
@@ -159,6 +247,7 @@ impl<'a> Outgoing<'a> {
             },
             _ => (None, target),
         };
+        let told = Told::of_transmit(&operation).ok_or(EINVAL)?;
         let inject = operation.inject || operation.flags.contains(OpFlags::INJECT);
         if inject && compare.is_some() {
             return Err(EBADFLAGS.into());
@@ -182,6 +271,7 @@ impl<'a> Outgoing<'a> {
                     None => Memory::NONE,
                 },
                 context: operation.context,
+                told,
             },
             inject: inject.then_some(source),
         })
@@ -234,6 +324,7 @@ pub struct Lasting {
     compare: Memory<Source>,
     target: Memory<Target>,
     context: Context,
+    told: Told,
 }
 
 impl Lasting {
@@ -261,6 +352,7 @@ impl Lasting {
         // INVARIANT: `self` had the memory alone, and ends with this call.
         Ended {
             context: self.context,
+            told: self.told,
             part: Part::Whole,
             _once: Linear,
         }
@@ -275,6 +367,7 @@ impl Lasting {
 pub struct Incoming {
     memory: Memory<Target>,
     context: Context,
+    told: Told,
 }
 
 impl Incoming {
@@ -285,15 +378,14 @@ impl Incoming {
             return Err(EINVAL);
         };
         // What is read goes to a target, too.
-        if !operation.kind.is_receive() {
-            return Err(EINVAL);
-        }
+        let told = Told::of_receive(&operation).ok_or(EINVAL)?;
         // INVARIANT: Nobody else is given it: the operation is gone, which has had it alone.
         Ok(Self {
             // SAFETY: It stays in what is returned, which is consumed when the right to tell the end
             // is made, or dropped.
             memory: unsafe { target.capture(gfp, None) }?,
             context: operation.context,
+            told,
         })
     }
 
@@ -319,6 +411,7 @@ impl Incoming {
         // INVARIANT: `self` had the memory alone, and ends with this call.
         Ended {
             context: self.context,
+            told: self.told,
             part: Part::Whole,
             _once: Linear,
         }
@@ -409,6 +502,7 @@ impl<T> SharedUse<T> {
         // INVARIANT: All users are gone, and the last one has found that there is nobody else.
         let ended = Ended {
             context: shared.memory.context,
+            told: shared.memory.told,
             part: if last { Part::Last } else { Part::Some },
             _once: Linear,
         };
@@ -428,7 +522,6 @@ impl<T> Left<T> {
 mod tests {
     use super::*;
     use crate::kfi::{
-        flags::CompletionFlags,
         memory::{
             RemoteRanges,
             TargetBuffers, //
@@ -437,13 +530,15 @@ mod tests {
     };
     use core::ptr;
 
-    const RELEASE: u64 = CompletionFlags::MULTI_RECV.as_raw();
+    /// The flags of a receive.
+    const RECEIVED: u64 = CompletionFlags::MSG.union(CompletionFlags::RECV).as_raw();
 
     /// Memory of a receive.
     fn incoming() -> Incoming {
         Incoming {
             memory: Memory::NONE,
             context: Context::from_number(5),
+            told: const { Told::new(CompletionFlags::from_raw(RECEIVED | RELEASE)) },
         }
     }
 
@@ -466,15 +561,76 @@ mod tests {
         let (ended, left) = first.end();
         assert!(!ended.is_last());
         // Regardless of what the provider says.
-        let completion = ended.complete(&outcome(RELEASE | 1));
-        assert_eq!(completion.outcome().flags, 1);
+        let completion = ended.complete(&outcome(RELEASE | RECEIVED));
+        assert_eq!(completion.outcome().flags, RECEIVED);
         assert_eq!(completion.op_context().as_number(), 5);
         drop(left);
         let (ended, _left) = second.end();
         assert!(ended.is_last());
-        let completion = ended.complete(&outcome(RELEASE | 1));
-        assert_eq!(completion.outcome().flags, RELEASE | 1);
+        let completion = ended.complete(&outcome(RELEASE | RECEIVED));
+        assert_eq!(completion.outcome().flags, RELEASE | RECEIVED);
         Ok(())
+    }
+
+    #[test]
+    fn release_is_told_alone_by_the_last_use() -> Result {
+        let first = SharedUse::share(incoming(), (), GFP_KERNEL)?;
+        let second = first.enter();
+        let flags = |ended: Ended| ended.complete(&outcome(RELEASE)).outcome().flags;
+        assert_eq!(flags(first.end().0), RECEIVED);
+        assert_eq!(flags(second.end().0), RELEASE);
+        Ok(())
+    }
+
+    #[test]
+    fn completions_tell_what_kind_of_operation_has_ended() -> Result {
+        let flags = |kind, flags, proposed| -> Result<u64> {
+            let operation = Operation {
+                flags,
+                ..Operation::new(kind, SourceBuffers::NONE, 0, ptr::null_mut())
+            };
+            let ended = Outgoing::take(operation, GFP_KERNEL, None)?.end();
+            Ok(ended.complete(&outcome(proposed)).outcome().flags)
+        };
+        let remote = RemoteRanges::one(0, 1, 0);
+        let sent = CompletionFlags::MSG | CompletionFlags::SEND;
+        let written = CompletionFlags::RMA | CompletionFlags::WRITE;
+        let tagged = written | CompletionFlags::TAGGED | CompletionFlags::SEND;
+        for proposed in [0, RECEIVED, u64::MAX] {
+            let send = flags(Kind::Send, OpFlags::COMPLETION, proposed)?;
+            assert_eq!(send, sent.as_raw());
+            let write = flags(Kind::Write { remote }, OpFlags::NONE, proposed)?;
+            assert_eq!(write, written.as_raw());
+            let write = flags(Kind::Write { remote }, OpFlags::TAGGED, proposed)?;
+            assert_eq!(write, tagged.as_raw());
+        }
+        let receive = |flags| -> Result<u64> {
+            let operation = Operation {
+                flags,
+                ..Operation::new(Kind::Receive, TargetBuffers::NONE, 0, ptr::null_mut())
+            };
+            let ended = Incoming::take(operation, GFP_KERNEL)?.end();
+            Ok(ended.complete(&outcome(RELEASE)).outcome().flags)
+        };
+        assert_eq!(receive(OpFlags::COMPLETION)?, RECEIVED);
+        assert_eq!(receive(OpFlags::MULTI_RECV)?, RELEASE);
+        let data = CompletionFlags::REMOTE_CQ_DATA.as_raw();
+        for (proposed, told) in [
+            (0, RECEIVED),
+            (data | sent.as_raw(), data | RECEIVED),
+            (u64::MAX, data | RELEASE | RECEIVED),
+        ] {
+            let completion = incoming().end().complete(&outcome(proposed));
+            assert_eq!(completion.outcome().flags, told);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_peer_did_is_no_operation_of_here() {
+        let read = CompletionFlags::RMA | CompletionFlags::REMOTE_READ;
+        let completion = Completion::remote(&outcome(read.as_raw() | RELEASE | RECEIVED));
+        assert_eq!(completion.outcome().flags, read.as_raw());
     }
 
     #[test]
@@ -484,10 +640,10 @@ mod tests {
             ..ECANCELED.into()
         };
         let fails_with = |ended: Ended, failure: Failure| {
-            let error = ended.fail(&outcome(1), failure);
+            let error = ended.fail(&outcome(RECEIVED), failure);
             assert_eq!(error.failure().olen, failure.olen);
             let err = error.failure().err;
-            assert_eq!(error.into_completion().outcome().flags, 1);
+            assert_eq!(error.into_completion().outcome().flags, RECEIVED);
             err
         };
         let first = SharedUse::share(incoming(), (), GFP_KERNEL)?;
@@ -524,8 +680,8 @@ mod tests {
 
     #[test]
     fn a_whole_receive_is_told_as_it_was() {
-        let completion = incoming().end().complete(&outcome(1));
-        assert_eq!(completion.outcome().flags, 1);
+        let completion = incoming().end().complete(&outcome(RECEIVED));
+        assert_eq!(completion.outcome().flags, RECEIVED);
         assert_eq!(completion.outcome().data, 2);
     }
 }

@@ -332,11 +332,10 @@ where
         let side = self.side(message.direction());
         let is_success = failure.err == 0;
         let wants_entry = message.wants_entry() || !is_success;
-        let (ended, flags) = message.end();
+        let ended = message.end();
         let counted = ended.counted();
         if let Some(bound) = side.queue.as_ref().filter(|_| wants_entry) {
-            let flags = flags.as_raw() | outcome.flags;
-            let entry = ended.fail(&Outcome { flags, ..outcome }, failure);
+            let entry = ended.fail(&outcome, failure);
             bound.queue.push(entry, memory);
         }
         // Last: a consumer that has seen the count finds the entry.

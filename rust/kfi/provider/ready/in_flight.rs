@@ -47,14 +47,14 @@ enum Memory {
 pub struct InFlight {
     memory: Memory,
     context: Context,
-    /// The flags of its entry.
-    flags: CompletionFlags,
     /// The tag; 0 if it has none.
     tag: u64,
     /// The bits of the tag that need not match; of a receive.
     ignore: u64,
     /// Data that go along.
     data: Option<u64>,
+    /// Whether it has a tag.
+    is_tagged: bool,
     /// Whether its success gives an entry.
     wants_entry: bool,
 }
@@ -67,27 +67,25 @@ impl InFlight {
     /// [`Binds::wants_entry`]: super::Binds::wants_entry
     /// [`Binds::take`]: super::Binds::take
     pub fn take(operation: Operation<'_>, wants_entry: bool, gfp: Flags) -> Result<Self> {
-        let (kind, tag, ignore) = match operation.kind() {
-            Kind::Send | Kind::Receive => (CompletionFlags::MSG, 0, 0),
-            Kind::TaggedSend { tag } => (CompletionFlags::TAGGED, tag, 0),
-            Kind::TaggedReceive { tag, ignore } => (CompletionFlags::TAGGED, tag, ignore),
+        let (is_tagged, tag, ignore) = match operation.kind() {
+            Kind::Send | Kind::Receive => (false, 0, 0),
+            Kind::TaggedSend { tag } => (true, tag, 0),
+            Kind::TaggedReceive { tag, ignore } => (true, tag, ignore),
             _ => return Err(EOPNOTSUPP),
         };
         let (context, data) = (operation.context(), operation.data);
-        let (memory, direction) = if operation.kind().is_receive() {
-            let memory = Incoming::take(operation, gfp)?;
-            (Memory::Receive(memory), CompletionFlags::RECV)
+        let memory = if operation.kind().is_receive() {
+            Memory::Receive(Incoming::take(operation, gfp)?)
         } else {
-            let memory = Outgoing::take(operation, gfp, None)?.keep(gfp)?;
-            (Memory::Send(memory), CompletionFlags::SEND)
+            Memory::Send(Outgoing::take(operation, gfp, None)?.keep(gfp)?)
         };
         Ok(Self {
             memory,
             context,
-            flags: kind | direction,
             tag,
             ignore,
             data,
+            is_tagged,
             wants_entry,
         })
     }
@@ -109,10 +107,9 @@ impl InFlight {
     /// differ in bits that the receive ignores, if at all; or neither has one. The provider looks at the
     /// sender itself. From any context.
     pub fn matches(&self, from: &Self) -> bool {
-        let is_tagged = |message: &Self| message.flags.contains(CompletionFlags::TAGGED);
         self.direction() == Direction::Receive
             && from.direction() == Direction::Transmit
-            && is_tagged(self) == is_tagged(from)
+            && self.is_tagged == from.is_tagged
             && (self.tag ^ from.tag) & !self.ignore == 0
     }
 
@@ -155,13 +152,12 @@ impl InFlight {
         self.wants_entry
     }
 
-    /// Ends the use of the memory; returns as well the flags of its entry.
-    pub(super) fn end(self) -> (Ended, CompletionFlags) {
-        let ended = match self.memory {
+    /// Ends the use of the memory.
+    pub(super) fn end(self) -> Ended {
+        match self.memory {
             Memory::Send(memory) => memory.end(),
             Memory::Receive(memory) => memory.end(),
-        };
-        (ended, self.flags)
+        }
     }
 }
 
