@@ -422,6 +422,7 @@ impl Domain {
 mod tests {
     use super::*;
     use crate::kfi::consumer::{
+        Buffer,
         BufferKind,
         Places, //
     };
