@@ -7,10 +7,7 @@
 
 use crate::{
     budget::INLINE_LIMIT,
-    kfi::{
-        linux::interrupts,
-        memory::RemoteMemory, //
-    },
+    kfi::linux::interrupts,
     wire::{
         Request,
         RequestKind, //
@@ -49,23 +46,11 @@ fn is_small(request: &Request) -> bool {
     }
 }
 
-/// As many ranges of regions are read and written in the context of a thread that calls, where preemption may
-/// be disabled.
-const FEW_RANGES: usize = 4;
-
 /// Returns whether a request is carried out in the poster's context, not by the work queue.
 ///
 /// An element takes much longer than a byte that is copied, and others get the locks of some, but
-/// not an interrupt. Each range has a region to be found, and what its counter makes due a budget of its own.
-fn is_inline(request: &Request, remote: &RemoteMemory) -> bool {
-    let most = if interrupts::are_disabled() {
-        1
-    } else {
-        FEW_RANGES
-    };
-    if remote.count() > most {
-        return false;
-    }
+/// not an interrupt.
+fn is_inline(request: &Request) -> bool {
     match request.kind {
         RequestKind::Atomic(_) if interrupts::are_disabled() => is_small(request),
         _ => request.len <= INLINE_LIMIT,

@@ -665,8 +665,7 @@ impl Receiver {
     /// Returns whether what an initiator asks for is done in the context of whoever comes to it.
     fn does_at_once(&self, origin: &Origin) -> bool {
         // Pieces are copied one after the other.
-        let small =
-            transfer::is_inline(origin.request(), origin.remote()) || origin.distant().is_some();
+        let small = transfer::is_inline(origin.request()) || origin.distant().is_some();
         small && self.is_near(origin)
     }
 
@@ -1475,7 +1474,7 @@ impl Destination for Receiver {
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
     ) -> Option<Response> {
-        if !transfer::is_inline(request, remote) {
+        if !transfer::is_inline(request) {
             return None;
         }
         let Some(receiver) = Receiver::enter(this) else {
