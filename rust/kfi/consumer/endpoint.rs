@@ -492,9 +492,9 @@ impl Endpoint {
     }
 
     /// Opens an endpoint. `info` may be an entry that its consumer has made: what the provider demands
-    /// was looked for when the domain was opened, and here again. `charge` is what counts for its operations, until it is closed and none of
-    /// their completions is in a queue any more: at least [`Self::operations_size`], or else a
-    /// budget says less than there is. May sleep.
+    /// was looked for when the domain was opened, and here again. `charge` is what counts for its
+    /// operations, until it is closed and none of their completions is in a queue any more: at least
+    /// [`Self::operations_size`], or else a budget says less than there is. May sleep.
     pub fn open(
         domain: &Domain,
         kind: EndpointKind,
