@@ -304,11 +304,10 @@ impl AddressVector {
     /// Returns the context for an insertion: of the event that tells it, if one does, and that of the
     /// insertion itself otherwise.
     pub fn context_of(&self, number: u64) -> Result<Named> {
-        let contexts = self.owner.contexts();
         if self.asynchronous {
-            Contexts::named_by(contexts, self.owner.id(), number)
+            Contexts::named_by(&self.owner, number)
         } else {
-            Contexts::named(contexts, number)
+            Contexts::named(self.owner.contexts(), number)
         }
     }
 

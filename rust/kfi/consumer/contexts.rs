@@ -669,21 +669,23 @@ impl Contexts {
     /// Returns the context for something that is no operation, until what is returned is dropped. May
     /// sleep, and so may that.
     pub fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
-        Self::named_until(this, NOBODY, number, Lasts::Once)
+        Ok(Named {
+            context: this.acquire(NOBODY, number, Lasts::Once)?,
+            contexts: this.clone(),
+            kept: false,
+            _owner: None,
+        })
     }
 
     /// As [`Self::named`], of an owner, and for something that is told in an event unless it is refused:
     /// after [`Named::keep`] it lasts until the owner is gone.
-    pub(super) fn named_by(this: &Arc<Self>, owner: OwnerId, number: u64) -> Result<Named> {
-        Self::named_until(this, owner, number, Lasts::Repeats)
-    }
-
-    /// Returns the context of a number in use.
-    fn named_until(this: &Arc<Self>, owner: OwnerId, number: u64, lasts: Lasts) -> Result<Named> {
+    pub(super) fn named_by(owner: &Arc<Owner>, number: u64) -> Result<Named> {
+        let contexts = owner.contexts();
         Ok(Named {
-            context: this.acquire(owner, number, lasts)?,
-            contexts: this.clone(),
+            context: contexts.acquire(owner.id(), number, Lasts::Repeats)?,
+            contexts: contexts.clone(),
             kept: false,
+            _owner: Some(owner.clone()),
         })
     }
 
@@ -858,6 +860,8 @@ pub struct Named {
     context: Context,
     /// Whether it is left to its owner.
     kept: bool,
+    /// Its owner, if that goes before all contexts do: its context may be that of something else then.
+    _owner: Option<Arc<Owner>>,
 }
 
 impl Named {
@@ -906,8 +910,8 @@ mod tests {
     #[test]
     fn what_is_refused_leaves_no_context() -> Result {
         let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
-        let owner = Contexts::owner(&contexts)?;
-        let named = || Contexts::named_by(&contexts, owner.id(), 7);
+        let owner = Arc::new(Contexts::owner(&contexts)?, GFP_KERNEL)?;
+        let named = || Contexts::named_by(&owner, 7);
         let known = |context: Context| contexts.number_of(context.as_number()) == 7;
         let refused = named()?;
         let context = refused.context();
@@ -923,7 +927,11 @@ mod tests {
         drop(accepted);
         drop(refused);
         assert!(known(context));
+        // What is given back late is not that of something else.
+        let late = named()?;
         drop(owner);
+        assert!(known(context));
+        drop(late);
         assert!(!known(context));
         Ok(())
     }

@@ -375,10 +375,11 @@ impl Operation<'_> {
             Kind::CompareAtomic => (true, true, has_lengths),
         };
         let local = |list: &[Segment]| {
-            total(
-                list.iter()
-                    .map(|segment| segment.len().checked_div(elements.size)),
-            )
+            // The provider is not told of what is nowhere.
+            total(list.iter().map(|segment| match segment.buffer() {
+                None if segment.len() != 0 => None,
+                _ => segment.len().checked_div(elements.size),
+            }))
         };
         let totals = [
             (!elements.ignored).then(|| local(self.segments)),
@@ -1039,6 +1040,13 @@ mod tests {
             ..read
         };
         assert!(!read.has_equal_totals(true));
+        let nowhere = Operation {
+            kind: Kind::Write,
+            segments: &[Segment::null(32)],
+            rma: &bytes_there,
+            ..base()
+        };
+        assert!(!nowhere.has_equal_totals(true));
         // Messages have no other lists.
         let send = Operation {
             kind: Kind::Send,

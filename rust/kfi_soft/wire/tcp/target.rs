@@ -883,6 +883,18 @@ struct State {
     gone: bool,
 }
 
+impl State {
+    /// Takes the connection that is there, which is of no use any more, as the initiator was heard of on another one.
+    fn leave_connection(&mut self) -> Option<Connection> {
+        let before = self.connection.take();
+        let moved = before.as_ref().map_or(0, Connection::moved);
+        self.moved = self.moved.saturating_add(moved);
+        self.lane.disconnected();
+        self.down = Instant::now();
+        before
+    }
+}
+
 /// How much is being done to memory regions for requests that came with their bytes.
 struct Accesses {
     count: u32,
@@ -1133,8 +1145,12 @@ impl Visitor {
             }
         }
         if this.lingers(state) {
-            // What begins on this connection is not to be overtaken by that. The initiator comes again.
-            return Attached::refused(connection, bye::NONE);
+            // What begins on this connection is not to be overtaken by that. The initiator comes again, and on the
+            // connection that was there nothing more is read, as it is of the session that is over.
+            return Attached {
+                before: state.leave_connection(),
+                refused: Some((connection, bye::NONE)),
+            };
         }
         if promised.is_some_and(|promised| promised != state.birth) {
             // It has begun since, on another connection.
@@ -1153,11 +1169,7 @@ impl Visitor {
             return Attached::refused(connection, bye::OLD);
         }
         // The connection that was there is of no use to the session, or to the lane, any more.
-        let before = state.connection.take();
-        let moved = before.as_ref().map_or(0, Connection::moved);
-        state.moved = state.moved.saturating_add(moved);
-        // It was heard of just now.
-        state.down = Instant::now();
+        let before = state.leave_connection();
         let refused = if lost {
             this.welcome(state, &mut connection, greeting);
             Some(bye::OLD)
@@ -1462,6 +1474,8 @@ impl Visitor {
                 return match state.down.left(timeout) {
                     // When flows that are stopped keep it no more is noted, too.
                     Some(left) => Next::Within(self.may_go_on(state).unwrap_or(left).min(left)),
+                    // The session was given up before.
+                    None if self.lingers(state) => Next::Wait,
                     None => {
                         self.give_up(state, service);
                         if self.lingers(state) {
