@@ -6,7 +6,11 @@
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/irqflags.h>
+#include <linux/slab.h>
+#include <linux/stop_machine.h>
 #include <linux/string.h>
+
+#include <kfi_trigger.h>
 
 #include "transfer.h"
 
@@ -173,6 +177,101 @@ static void with_bottom_halves_off(struct test *t)
 	pair_close(t, &a, &b);
 }
 
+/* One write to many regions, each of which makes operations due on a counter of its own. */
+struct many_regions {
+	struct kfid_ep *ep;
+	struct kfi_msg_rma msg;
+	struct kfid_cntr *target;
+	struct kfi_rma_iov there[VECTOR];
+	struct kfid_cntr *cntr[VECTOR];
+	struct kfid_mr *mr[VECTOR];
+	u64 from[VECTOR];
+	u64 to[VECTOR];
+};
+
+/* On one CPU, while nothing runs on the others. */
+static int write_and_count(void *arg)
+{
+	struct many_regions *m = arg;
+	ssize_t ret = kfi_writemsg(m->ep, &m->msg, 0);
+
+	return ret ?: kfi_cntr_read(m->target);
+}
+
+/*
+ * With interrupts disabled little of what is due is done at once, however many counters
+ * have made it due.
+ */
+static void many_regions_with_interrupts_off(struct test *t)
+{
+	enum { WORKS = 16 };
+	struct many_regions *m = kzalloc_obj(*m);
+	struct kfi_op_cntr op = { .value = 1 };
+	struct kfi_deferred_work work = {
+		.threshold = 1,
+		.op_type = KFI_OP_CNTR_ADD,
+		.op.cntr = &op,
+	};
+	struct kvec here;
+	struct end a, b;
+	unsigned int i, j;
+	int done;
+
+	if (!expect_true(t, m))
+		return;
+	/* Counters are opened in the domain of the first one, which is the target. */
+	if (!pair_open(t, &b, &a, NULL, NULL))
+		goto free;
+	m->target = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!m->target)
+		goto close;
+	op.cntr = m->target;
+	here = (struct kvec) { .iov_base = m->from, .iov_len = sizeof(m->from) };
+	m->ep = a.ep;
+	m->msg = (struct kfi_msg_rma) {
+		.type = KFI_KVEC, .msg_iov = &here, .iov_count = 1, .addr = a.peer,
+		.rma_iov = m->there, .rma_iov_count = VECTOR, .context = CONTEXT(1),
+	};
+	for (i = 0; i < VECTOR && !t->failed; i++) {
+		m->from[i] = i + 1;
+		m->there[i] = (struct kfi_rma_iov) { .len = sizeof(m->to[i]), .key = i };
+		m->cntr[i] = open_cntr(t, KFI_WAIT_UNSPEC);
+		m->mr[i] = region_open(t, &b, &m->to[i], sizeof(m->to[i]), KFI_REMOTE_WRITE, i);
+		if (!m->cntr[i] || !m->mr[i])
+			break;
+		expect(t, kfi_mr_bind(m->mr[i], &m->cntr[i]->fid, KFI_REMOTE_WRITE), 0);
+		work.triggering_cntr = m->cntr[i];
+		for (j = 0; j < WORKS; j++)
+			expect(t, kfi_control(&t->domain->fid, KFI_QUEUE_WORK, &work), 0);
+	}
+	if (t->failed)
+		goto close;
+	done = stop_machine(write_and_count, m, NULL);
+	expect_true(t, done >= 0 && done <= 64);
+	say(t, "%d were done", done);
+	expect_completion(t, a.tx_cq, CONTEXT(1), WRITTEN, sizeof(m->from));
+	expect(t, memcmp(m->to, m->from, sizeof(m->to)), 0);
+	expect(t, kfi_cntr_wait(m->target, VECTOR * WORKS, 12 * SOON), 0);
+	for (i = 0; i < VECTOR; i++)
+		expect_count(t, m->cntr[i], 1, 0);
+	expect_count(t, m->target, VECTOR * WORKS, 0);
+close:
+	for (i = 0; i < VECTOR; i++) {
+		if (m->mr[i])
+			close_fid(t, &m->mr[i]->fid);
+	}
+	expect(t, kfi_control(&t->domain->fid, KFI_FLUSH_WORK, NULL), 0);
+	for (i = 0; i < VECTOR; i++) {
+		if (m->cntr[i])
+			close_fid(t, &m->cntr[i]->fid);
+	}
+	if (m->target)
+		close_fid(t, &m->target->fid);
+	pair_close(t, &b, &a);
+free:
+	kfree(m);
+}
+
 /* Two endpoints that answer each other in their handlers. */
 struct player {
 	struct end end;
@@ -252,6 +351,7 @@ static void ping_pong(struct test *t)
 
 const struct test_case context_tests[] = {
 	{ "context/hard-interrupt", "", from_hardirq },
+	{ "context/many-regions-with-interrupts-off", "R-DWQ-31", many_regions_with_interrupts_off },
 	{ "context/interrupts-off", "", with_bottom_halves_off, true },
 	{ "context/ping-pong-in-handlers", "", ping_pong },
 	{}

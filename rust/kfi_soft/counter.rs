@@ -294,6 +294,9 @@ pub(crate) enum ChangedBy {
     Application,
     /// The provider, when an operation has completed.
     Provider,
+    /// The provider, as an operation that has changed the counter of one memory region has read or written another one:
+    /// one call may change the counters of as many as it names. So nothing of what that makes due is done at once.
+    NextRegion,
 }
 
 impl ChangedBy {
@@ -302,7 +305,13 @@ impl ChangedBy {
         match self {
             Self::Application => FEW,
             Self::Provider => VERY_FEW,
+            Self::NextRegion => 0,
         }
+    }
+
+    /// Returns whether it is an event to a poll set.
+    fn is_event(self) -> bool {
+        self != Self::Application
     }
 }
 
@@ -875,7 +884,7 @@ impl Counter {
 
     /// Counts changes by the provider.
     fn count_events(&self, origin: ChangedBy, changes: u64) {
-        if origin == ChangedBy::Provider {
+        if origin.is_event() {
             // Release: after the change.
             let events = &self.values.success.events;
             events.fetch_add(changes, ordering::Release);
@@ -888,11 +897,11 @@ impl Counter {
     /// Threads of users that come here have disabled preemption before. Threads of work queues need not: there
     /// only a change for which the lock is needed does that, and after the value has changed (see the
     /// duties in [`CounterWait`]).
-    fn count(&self, value: u64, events: u64, irqs: &mut IrqGuard) {
+    fn count(&self, value: u64, events: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         if value >= Tally::LIMIT {
-            self.add_locked_from(value, ChangedBy::Provider, irqs);
+            self.add_locked_from(value, origin, irqs);
         } else if let Some(sum) = self.values.success.count(value, events) {
-            self.attend_late(value, sum, ChangedBy::Provider, irqs);
+            self.attend_late(value, sum, origin, irqs);
         }
     }
 
@@ -930,7 +939,7 @@ impl Counter {
                 new
             };
             let look = |state: &mut WaitGuard<'_, State>, old: u64, new: u64| {
-                if origin == ChangedBy::Provider {
+                if origin.is_event() {
                     // Release: after the change.
                     self.error_events.fetch_add(1, ordering::Release);
                 }
@@ -1049,7 +1058,13 @@ impl Counter {
 
     /// Counts an operation that has succeeded. From any context, with no lock held.
     pub(crate) fn complete(&self, _: Counted) {
-        self.count(1, 1, &mut IrqGuard::none());
+        self.count(1, 1, ChangedBy::Provider, &mut IrqGuard::none());
+    }
+
+    /// Counts what an operation has done to a memory region, behind the counter of another one. From any context, with no
+    /// lock held.
+    pub(crate) fn complete_next_region(&self, _: Counted) {
+        self.count(1, 1, ChangedBy::NextRegion, &mut IrqGuard::none());
     }
 
     /// Counts an operation that has failed. From any context, with no lock held.
@@ -1061,7 +1076,7 @@ impl Counter {
     /// is woken.
     pub(crate) fn add_completed(&self, value: u64, irqs: &mut IrqGuard) {
         if value != 0 {
-            self.count(value, 1, irqs);
+            self.count(value, 1, ChangedBy::Provider, irqs);
         }
     }
 
@@ -1087,7 +1102,7 @@ impl Counter {
         }
         if !joined {
             for _ in 0..works {
-                self.count(value, 1, irqs);
+                self.count(value, 1, ChangedBy::Provider, irqs);
                 irqs.end();
             }
         }

@@ -260,6 +260,16 @@ impl<T: Copy> Pieces<T> {
         };
         piece.entries().get(at % Piece::<T>::MAX)
     }
+
+    /// Returns the entries from one on, as they lie beside each other.
+    pub(super) fn slices_from(&self, first: usize) -> impl Iterator<Item = &[T]> {
+        let pieces = [self.first.as_slice(), &self.rest].into_iter().flatten();
+        let mut before = first % Piece::<T>::MAX;
+        pieces.skip(first / Piece::<T>::MAX).map(move |piece| {
+            let before = core::mem::take(&mut before);
+            piece.entries().get(before..).unwrap_or(&[])
+        })
+    }
 }
 
 #[cfg(unit_tests)]
@@ -301,6 +311,11 @@ mod tests {
                 assert_eq!(pieces.get(number), Some(&[number as u64; 3]));
             }
             assert!(pieces.get(count).is_none());
+            for first in [0, 1, 169, 170, 171, 340, 341, 999, 1000, 1001] {
+                let rest = pieces.slices_from(first).flatten();
+                let wanted = (first..count).map(|number| [number as u64; 3]);
+                assert!(rest.copied().eq(wanted));
+            }
         }
         Ok(())
     }

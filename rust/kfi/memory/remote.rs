@@ -221,6 +221,17 @@ impl RemoteMemory {
         (first..self.count()).map_while(|at| self.get(at))
     }
 
+    /// Returns whether one of the ranges from `first` on has this key.
+    pub fn has_key_from(&self, first: usize, key: u64) -> bool {
+        let has_key = |range: &RemoteRange| range.key == key;
+        match self {
+            Self::One(range) => first == 0 && has_key(range),
+            Self::Many(ranges) => ranges
+                .slices_from(first)
+                .any(|ranges| ranges.iter().any(has_key)),
+        }
+    }
+
     /// Returns the number of bytes; `EINVAL` if it is none.
     pub fn len(&self) -> Result<usize> {
         let mut sum: usize = 0;

@@ -1185,6 +1185,7 @@ impl Receiver {
         let RegionRanges { remote, moment } = allowed.ranges;
         let mut first = allowed.first;
         let mut done: usize = 0;
+        let mut is_first = true;
         for (at, range) in remote.ranges_from(0).enumerate() {
             let region = match first.take() {
                 Some(region) => region,
@@ -1193,15 +1194,15 @@ impl Receiver {
             let start = region.check(region.len(), range, access, request.auth_key)?;
             done = done.wrapping_add(act(&region, start, range.len)?);
             let next = at.wrapping_add(1);
-            let is_named_again = || remote.ranges_from(next).any(|other| other.key == range.key);
-            let counts = region.counts() && !is_named_again();
+            let counts = region.counts() && !remote.has_key_from(next, range.key);
             if next == remote.count() || counts {
                 // Triggers may run.
                 irqs.end();
             }
             if counts {
                 // The very region that was used, which cannot be closed before this.
-                region.count(Self::writes(request));
+                region.count(Self::writes(request), is_first);
+                is_first = false;
             }
         }
         irqs.end();

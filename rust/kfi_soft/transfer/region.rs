@@ -179,8 +179,8 @@ impl Region {
         self.counted.load(ordering::Relaxed)
     }
 
-    /// Counts an arrival.
-    pub(crate) fn count(&self, write: bool) {
+    /// Counts an arrival; of the first region of an operation that counts, or of a later one.
+    pub(crate) fn count(&self, write: bool, is_first: bool) {
         let counter = {
             let counters = self.counters.lock();
             if write {
@@ -189,8 +189,10 @@ impl Region {
                 counters.read.clone()
             }
         };
-        if let Some(counter) = counter {
-            counter.complete(Counted::remote());
+        match counter {
+            Some(counter) if is_first => counter.complete(Counted::remote()),
+            Some(counter) => counter.complete_next_region(Counted::remote()),
+            None => {}
         }
     }
 

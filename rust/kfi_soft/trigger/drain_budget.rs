@@ -55,15 +55,12 @@ impl DrainBudget {
 
     /// Returns that of a caller, for what `origin` has made due.
     pub(super) fn of_caller(origin: ChangedBy) -> Self {
-        if cfg!(CONFIG_PREEMPT_RT) {
-            Self::NONE
-        } else if interrupts::are_disabled() {
-            Self::INTERRUPT
-        } else {
-            match origin {
-                ChangedBy::Application => Self::THREAD,
-                ChangedBy::Provider => Self::COMPLETION,
-            }
+        match origin {
+            _ if cfg!(CONFIG_PREEMPT_RT) => Self::NONE,
+            ChangedBy::NextRegion => Self::NONE,
+            _ if interrupts::are_disabled() => Self::INTERRUPT,
+            ChangedBy::Application => Self::THREAD,
+            ChangedBy::Provider => Self::COMPLETION,
         }
     }
 
