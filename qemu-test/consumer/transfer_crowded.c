@@ -192,17 +192,26 @@ static int count_works(struct test *t, struct kfid_cntr *sent)
 /*
  * Work of the provider does not begin again and again: it looks after 10 ms, and a timer
  * takes up to a jiffy more. Where a jiffy is that long, a look at each jiffy is not told
- * from that, but one without any delay is.
+ * from that, but one without any delay is. What was begun before may take its time, so
+ * this holds from some time on.
  */
 static void expect_rest(struct test *t, struct end *sender)
 {
-	unsigned long begin = jiffies, passed;
-	int times = count_works(t, sender->cntr[COUNT_SEND]), most;
+	enum { TRIES = 20 };
+	unsigned long begin, passed = 0;
+	int times = 0, most = 0;
+	unsigned int i;
 
-	passed = jiffies - begin;
-	if (times < 0)
-		pr_info("# this kernel does not tell of work queues\n");
-	most = 3 + 2 * passed / (2 + msecs_to_jiffies(10));
+	for (i = 0; i < TRIES; i++) {
+		begin = jiffies;
+		times = count_works(t, sender->cntr[COUNT_SEND]);
+		passed = jiffies - begin;
+		if (times < 0)
+			pr_info("# this kernel does not tell of work queues\n");
+		most = 3 + 2 * passed / (2 + msecs_to_jiffies(10));
+		if (times <= most)
+			return;
+	}
 	expect_true(t, times <= most);
 	say(t, "%d times in %lu jiffies", times, passed);
 }
