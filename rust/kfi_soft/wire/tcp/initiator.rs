@@ -425,6 +425,24 @@ struct Link {
     hello: HelloBytes,
 }
 
+impl Link {
+    /// Closes the connection, and says why, if that is told.
+    ///
+    /// What the target does not read takes no memory any more, and no `HELLO` comes to it that was said before others.
+    fn close(self, code: Option<u32>) {
+        let resets = if self.phase == Phase::Ready {
+            self.connection.is_behind()
+        } else {
+            self.connection.is_under_way()
+        };
+        match code {
+            _ if resets => self.connection.reset(),
+            Some(code) => self.connection.bye(code),
+            None => self.connection.close(),
+        }
+    }
+}
+
 /// The next thing to be done.
 enum Next {
     /// The same again, when others have had their turn.
@@ -811,7 +829,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             let mut state = this.state.lock();
             state.closed = true;
             if let Some(link) = state.link.take() {
-                link.connection.close();
+                link.close(None);
             }
         }
         // The run before that may have set the timer, which is not set again.
@@ -1215,20 +1233,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 // This connection was good, so that the next may come at once.
                 state.retry.begin_anew();
             }
-            // What the target does not read takes no memory any more, and no `HELLO` comes to it that was said before
-            // others.
-            let resets = if link.phase == Phase::Ready {
-                link.connection.is_behind()
-            } else {
-                link.connection.is_under_way()
-            };
-            if resets {
-                link.connection.reset();
-            } else if end == End::Broken && between {
-                link.connection.bye(bye::BROKEN);
-            } else {
-                link.connection.close();
-            }
+            link.close((end == End::Broken && between).then_some(bye::BROKEN));
         }
         match end {
             End::Broken => {

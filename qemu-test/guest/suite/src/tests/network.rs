@@ -117,6 +117,7 @@ tests! {
     "unread-answers-again-and-again" ["kfi_rma.h"] unread_answers_again_and_again;
     "claimed-again-and-again" ["kfi_endpoint.h"] claimed_again_and_again;
     "unread-answers-of-connections-before" ["kfi_rma.h"] unread_answers_of_connections_before;
+    "unread-data-of-modules-before" ["kfi_endpoint.h"] unread_data_of_modules_before;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "cancelled-and-posted-again" ["kfi_endpoint.h"] cancelled_and_posted_again;
@@ -555,6 +556,9 @@ const FIN_WAIT: &str = "04";
 const LAST_ACK: &str = "09";
 const LISTENING: &str = "0A";
 
+/// As many bytes as may be on their way to a peer when it is told that its connection is over.
+const LITTLE: u32 = 9 << 10;
+
 /// Counts the sockets in a state that are where NICs listen.
 fn sockets(state: &str) -> usize {
     sockets_that(state, |_, _| true)
@@ -570,6 +574,22 @@ fn unread_sockets(state: &str, bytes: u32) -> usize {
         let unread = u32::from_str_radix(unread, 16).unwrap_or(u32::MAX);
         local.starts_with(&address) && unread > bytes
     })
+}
+
+/// Returns how many bytes this node has sent to the NIC of a peer that have not come there, on connections that are over,
+/// too.
+fn unread_bytes(peer: Ipv4Addr) -> u32 {
+    let address = format!("{:08X}{PORT}", u32::from_ne_bytes(peer.octets()));
+    let sockets = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let bytes = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let &[_, _, remote, _, queues, ..] = words.as_slice() else {
+            return None;
+        };
+        let unread = queues.split(':').next().filter(|_| remote == address)?;
+        u32::from_str_radix(unread, 16).ok()
+    };
+    sockets.lines().filter_map(bytes).sum()
 }
 
 /// Counts those of them whose address and queues, of what is to be sent and what was received, are so.
@@ -1922,8 +1942,6 @@ fn unread_answers_of_connections_before(env: &Env) -> Outcome {
     const KEY: u64 = 5;
     // Far more than sockets have room for.
     const COUNT: u64 = 200;
-    // As much as may be on its way to a peer when it is told that its connection is over.
-    const LITTLE: u32 = 9 << 10;
     // The end of a connection is to be sent, too. What others have left goes when it is tried again.
     let are_left = |bytes| unread_sockets(FIN_WAIT, bytes) + unread_sockets(LAST_ACK, bytes);
     if are_left(0) != 0 {
@@ -1967,6 +1985,63 @@ fn unread_answers_of_connections_before(env: &Env) -> Outcome {
     drop((peer, before));
     region.close().map_err(|(_, error)| error)?;
     node.close()
+}
+
+/// What a peer has not read of what a node has sent to it takes no memory any more when the modules are gone.
+fn unread_data_of_modules_before(env: &Env) -> Outcome {
+    const LEN: u64 = 32 << 10;
+    const COUNT: u64 = 32;
+    // Most of some of them: the peer takes some thousand bytes.
+    const MUCH: u32 = 80 << 10;
+    const FAILED: Response = Response {
+        status: 5,
+        len: 0,
+        waited: 0,
+    };
+    let modules = load_network(env, PATIENT)?;
+    let mut node = Node::open(env, LEN)?;
+    let listener = Peer::listen_without_room(THERE)?;
+    node.end.peer = node.end.av.insert(&peer::name(THERE, 5))?;
+    for context in 0..COUNT {
+        node.end.send(node.buffer.segment(0..LEN), context)?;
+    }
+    let mut peer = Peer::accept(&listener)?;
+    for id in 1..=COUNT {
+        check_eq!(peer.until(|frame| matches!(frame, Frame::Request(_)))?, id);
+    }
+    let moved = || -> Result<u64, Stop> {
+        let lines = peers("to")?;
+        let moved = lines.first().and_then(|line| line.split(' ').nth(10));
+        let moved = moved.and_then(|moved| moved.parse().ok());
+        moved.ok_or_else(|| Stop::fail("nothing is known of the peer"))
+    };
+    // One after the other, so that none of them is only in part on its way.
+    let mut pulled = 0;
+    while unread_bytes(THERE) <= MUCH {
+        check!(pulled < COUNT, "the peer has room for all of them");
+        pulled += 1;
+        let before = moved()?;
+        peer.pull(pulled, 0, LEN)?;
+        until(|| Ok(moved()? >= before + LEN))?;
+    }
+    // They are over, so that nothing is waited for.
+    for id in 1..=COUNT {
+        peer.respond(id, FAILED)?;
+    }
+    for _ in 0..COUNT {
+        until(|| match node.end.tx.read_err() {
+            Ok(_) => Ok(true),
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
+            Err(error) => Err(error.into()),
+        })?;
+    }
+    node.close()?;
+    check!(unread_bytes(THERE) > MUCH, "the peer has room after all");
+    drop(modules);
+    // And of others little.
+    check!(unread_bytes(THERE) <= LITTLE, "it is left");
+    drop((peer, listener));
+    Ok(())
 }
 
 /// More messages than may be under way for which there is never a receive fail as they do within a node,

@@ -374,6 +374,13 @@ impl Peer {
         Ok(TcpListener::bind(SocketAddrV4::new(address, PORT))?)
     }
 
+    /// As [`Self::listen`], with as little room for what is received as there may be.
+    pub(super) fn listen_without_room(address: Ipv4Addr) -> Result<TcpListener, Stop> {
+        let listener = Self::listen(address)?;
+        sockopt::set_socket_recv_buffer_size(&listener, 1)?;
+        Ok(listener)
+    }
+
     /// Takes a connection from another NIC.
     pub(super) fn accept(listener: &TcpListener) -> Result<Self, Stop> {
         let (mut this, hello, _) = Self::take(listener)?;
