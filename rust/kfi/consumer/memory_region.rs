@@ -2,9 +2,12 @@
 
 //! Memory regions.
 
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    cmp::Reverse,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 use kernel::{
     error::to_result,
@@ -144,34 +147,43 @@ struct Held {
 /// The address of a piece of memory, and the one behind it.
 type Extent = (usize, usize);
 
-/// The addresses of memory.
+/// The addresses of memory whose pieces follow each other in an order.
 ///
 /// # Invariants
 ///
-/// They ascend, and those of two pieces neither overlap nor touch.
+/// Where they begin ascends, and so does where they end.
 struct Extents(KVVec<Extent>);
 
 impl Extents {
     /// Returns those of segments.
+    ///
+    /// A provider may look for the first segment in which a piece begins, and go on with those behind it: so only segments
+    /// are joined that follow each other. Empty ones are nowhere.
     fn of(segments: &[Segment]) -> Result<Self> {
-        let mut list = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
-        for extent in segments.iter().filter_map(Segment::extent) {
-            list.push(extent, GFP_KERNEL_ACCOUNT)?;
-        }
-        list.sort_unstable();
         let mut joined: KVVec<Extent> =
-            KVVec::with_capacity(list.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
-        for (start, end) in list {
+            KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        let extents = segments.iter().filter_map(Segment::extent);
+        for (start, end) in extents.filter(|(start, end)| start != end) {
             match joined.last_mut() {
-                Some((_, before)) if start <= *before => *before = end.max(*before),
+                Some((_, before)) if start == *before => *before = end,
                 _ => joined.push((start, end), GFP_KERNEL_ACCOUNT)?,
             }
         }
-        // INVARIANT: They were sorted, and what overlaps or touches was joined.
+        // Of those that begin at the same address the longest comes first.
+        joined.sort_unstable_by_key(|&(start, end)| (start, Reverse(end)));
+        let mut last = None;
+        joined.retain(|&mut (_, end)| {
+            let is_within = last.is_some_and(|last| end <= last);
+            if !is_within {
+                last = Some(end);
+            }
+            !is_within
+        });
+        // INVARIANT: They were sorted, and those that lie within another one taken out.
         Ok(Self(joined))
     }
 
-    /// Returns whether all of a piece is among them.
+    /// Returns whether all of a piece is in one of them: in the last one that begins before it, if in any.
     fn cover(&self, (start, end): Extent) -> bool {
         let behind = self.0.partition_point(|(first, _)| *first <= start);
         let before = behind.checked_sub(1).and_then(|index| self.0.get(index));
@@ -439,9 +451,16 @@ mod tests {
         let pieces = [
             segment(3000, 4000)?,
             segment(100, 200)?,
-            segment(300, 400)?,
+            segment(900, 900)?,
             segment(200, 300)?,
+            segment(300, 400)?,
+            // Not in the order of their addresses.
+            segment(700, 800)?,
+            segment(600, 700)?,
             segment(120, 130)?,
+            // Together longer than the one that begins there, too.
+            segment(700, 750)?,
+            segment(750, 820)?,
             Segment::null(0),
         ];
         let extents = Extents::of(&pieces)?;
@@ -451,9 +470,14 @@ mod tests {
             (150, 350, true),
             (400, 400, true),
             (3000, 4000, true),
+            (600, 700, true),
+            (710, 820, true),
+            (600, 701, false),
+            (699, 800, false),
             (99, 200, false),
             (100, 401, false),
             (401, 401, false),
+            (900, 900, false),
             (350, 3100, false),
             (2999, 2999, false),
             (0, SIZE, false),
