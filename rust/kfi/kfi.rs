@@ -10,6 +10,10 @@
 //! In a crate with `mod kfi` the compiler tells what is not used of these parts. Together `kfi_soft`
 //! and `kfi_shim` use nearly all; crates that use little have `pub mod kfi`.
 //!
+//! What is safe here is so for a module that adds no inherent `impl` of its own to the types of this
+//! folder, as it could not if they were in another crate: its functions would come before those that a
+//! type has by [`Deref`](core::ops::Deref) or a trait, also where this folder calls them.
+//!
 //! `unsafe` is allowed in all files here. Elsewhere in `rust/` it is allowed in the edges, where a
 //! module meets C code of its own, in the roots of the crates and in the macro that exports
 //! functions; `scripts/check-style` makes sure of that.

@@ -102,11 +102,13 @@ impl Domain {
         context: Context,
         contexts: &Arc<Contexts>,
     ) -> Result<Self> {
-        op_flags(*offer)?;
-        if offer.prov_name() != Some(fabric.provider()) {
+        // As the provider has answered it, by functions that are there.
+        let info: InfoRef<'_> = *offer;
+        op_flags(info)?;
+        if info.prov_name() != Some(fabric.provider()) {
             return Err(EINVAL);
         }
-        if !offer.is_thread_safe() {
+        if !info.is_thread_safe() {
             return Err(EOPNOTSUPP);
         }
         let provider = CString::try_from(fabric.provider())?;
@@ -114,11 +116,11 @@ impl Domain {
         let works = Works::new(contexts.quota())?;
         let owner = Arc::new(Contexts::owner(contexts)?, GFP_KERNEL_ACCOUNT)?;
         let mut domain = ptr::null_mut();
-        // SAFETY: `fabric` is open, `offer` is valid; the provider only reads it.
+        // SAFETY: `fabric` is open, `info` is valid; the provider only reads it.
         to_result(unsafe {
             bindings::kfi_domain(
                 fabric.as_raw(),
-                offer.as_raw(),
+                info.as_raw(),
                 &mut domain,
                 context.as_raw(),
             )

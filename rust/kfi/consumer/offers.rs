@@ -72,7 +72,7 @@ impl Offer<'_> {
     #[allow(dead_code, reason = "programs change copies of their own")]
     pub fn to_info(self) -> Result<Info> {
         // SAFETY: The entry is valid.
-        let copy = unsafe { bindings::kfi_dupinfo(self.as_raw()) };
+        let copy = unsafe { bindings::kfi_dupinfo(self.0.as_raw()) };
         // SAFETY: The caller owns the copy.
         unsafe { Info::from_raw(copy) }.ok_or(ENOMEM)
     }
